@@ -7,7 +7,7 @@ from typing import Any
 
 from runlake import RunName
 from runlake.buffer import Batch, Buffer
-from runlake.spool import Spool
+from runlake.spool import Spool, StateFile
 from runlake.spoolstate import SpoolState
 
 RUN = RunName("p", "r")
@@ -51,6 +51,14 @@ class DeadProgram:
         assert folder is not None
         self.spool.close()
         return folder
+
+
+def replace_state(folder: Path, text: bytes) -> None:
+    """As a program of another version, or a mistake, could."""
+    file = StateFile.open(folder / "state")
+    file.read()
+    file.write(text)
+    file.close()
 
 
 def leave(root: Path, url: str, data: bytes = b"one\n", *, name: str = "left", **state: Any) -> Path:

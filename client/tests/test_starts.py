@@ -7,9 +7,11 @@ from click.testing import CliRunner
 from runlake.leftovers import Leftover, write_leftover
 
 from chalicelib.ports import MAX_AGE_MS as MAX_ACCEPTED_AGE_MS
+from client.tests.dead_programs import leave, replace_state
 from client.tests.fake_server import FakeServer
 from runlake import Pace, RunlogHandler, RunName, Settings, starts
 from runlake.__main__ import runlake
+from runlake.spoolstate import SpoolState
 from runlake.starts import MAX_AGE_MS, Start
 
 _YEAR_MS = 365 * 86_400_000
@@ -123,9 +125,7 @@ def test_lines_of_a_refused_start_with_a_number_are_kept(server: FakeServer, set
 
 
 def test_drain_starts_a_run_without_a_start_that_is_refused(server: FakeServer, settings: Settings) -> None:
-    folder = settings.spool_root / "left"
-    write_leftover(folder, Leftover(server.url, RunName("p", "r"), None, close=True, start=Start("id", "./load.sh")), None)
-    (folder / "0000000001.chunk").write_bytes(b"one\n")
+    leave(settings.spool_root, server.url, start=Start("id", "./load.sh"))
     server.fault = lambda method, path: "400" if "/starts/" in path else ""
     assert CliRunner().invoke(runlake, ["--url", server.url, "--spool-dir", settings.spool_dir, "drain"]).exit_code == 0
     assert server.lines("p", "r") == [b"one"] and server.runs["p", "r"].closed
@@ -133,13 +133,11 @@ def test_drain_starts_a_run_without_a_start_that_is_refused(server: FakeServer, 
 
 @pytest.mark.parametrize("facts", [b"{", b"\xe9", b"[]", b'{"url": 1}', None], ids=str)
 def test_drain_goes_on_after_a_folder_with_any_error(facts: bytes | None, server: FakeServer, settings: Settings) -> None:
-    for name in ("bad", "good"):
-        folder = settings.spool_root / name
-        delivery = {"writer": "w", "count": "no number"} if name == "bad" else {}
-        write_leftover(folder, Leftover(server.url, RunName("p", name), None, close=True, facts=delivery), None)
-        (folder / "0000000001.chunk").write_bytes(b"one\n")
-    if facts is not None:
-        (settings.spool_root / "bad" / "run.json").write_bytes(facts)
+    bad, _ = [leave(settings.spool_root, server.url, name=name, run=RunName("p", name)) for name in ("bad", "good")]
+    if facts is None:
+        delivery = {"writer": "w", "firstId": 0, "endId": None, "count": "no number"}
+        facts = SpoolState(server.url, RunName("p", "bad"), RunName("p", "bad"), "", facts=delivery).as_json()
+    replace_state(bad, facts)
     options = ["--url", server.url, "--spool-dir", settings.spool_dir]
     listed = CliRunner().invoke(runlake, [*options, "drain", "--list"])
     assert (listed.exit_code, "good" in listed.stdout, "bad cannot be read" in listed.stderr) == (0, True, True)
@@ -147,3 +145,4 @@ def test_drain_goes_on_after_a_folder_with_any_error(facts: bytes | None, server
     assert (drained.exit_code, drained.stdout) == (1, '{"stored": 1, "kept": 0, "failed": 1}\n')
     assert "bad stays as it is: " in drained.stderr
     assert server.lines("p", "good") == [b"one"]
+    assert CliRunner().invoke(runlake, [*options, "drain", "--discard", "bad"]).exit_code == 0 and not bad.exists()

@@ -66,7 +66,7 @@ class SpoolState:
         """The inverse of ``as_json``. Raises LeftoverError."""
         try:
             facts = json.loads(text)
-            return cls(
+            state = cls(
                 facts["url"],
                 RunName(facts["fqn"], facts["runId"]),
                 RunName(facts["fqn"], facts["storedAs"]),
@@ -87,5 +87,7 @@ class SpoolState:
                 facts["reason"],
                 facts["isRefused"],
             )
+            _ = state.delivery  # its facts too
         except (ValueError, LookupError, TypeError) as error:
             raise LeftoverError(f"its state cannot be read: {type(error).__name__}: {error}") from error
+        return state
