@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
 import subprocess
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 from runlake.leftovers import Leftover, write_leftover
 
+from client.tests.dead_programs import leave
 from client.tests.hostile_server import FORGING, VISIBLE, HostileServer, hostile_server
 from client.tests.on_a_pty import bytes_on_a_pty, on_a_pty
 from client.tests.test_readme import COMMANDS
@@ -70,9 +70,7 @@ def _accepting(server: HostileServer) -> None:
 
 def environ(server: HostileServer, folder: Path, **more: str) -> dict[str, str]:
     """With a hostile leftover too."""
-    left = folder / "spool" / "left"
-    name = RunName("p" + TYPED, TYPED)
-    write_leftover(left, Leftover(server.url, name, "s.0", close=True, sent=1), gzip.compress(b"x\n"))
+    leave(folder / "spool", server.url, run=RunName("p" + TYPED, TYPED), position="s.0", reason=server.text)
     spool = {"RUNLAKE_SPOOL_DIR": str(folder / "spool"), "RUNLAKE_TOKEN": "t"}
     return {"RUNLAKE_URL": server.url, "RUNLAKE_CONFIG": os.devnull, **spool, **more}
 
@@ -172,7 +170,7 @@ def test_raw_log_is_the_bytes(server: HostileServer, tmp_path: Path) -> None:
 )
 def test_rows_for_programs_are_not_forged(command: tuple[str, ...], server: HostileServer, tmp_path: Path) -> None:
     config = 4 if len(command) == 1 else 2
-    columns = {"runs": 10 if len(command) == 1 else 9, "pipelines": 6, "steps": 7, "status": 2, "drain": 6, "config": config}[
+    columns = {"runs": 10 if len(command) == 1 else 9, "pipelines": 6, "steps": 7, "status": 2, "drain": 7, "config": config}[
         command[0]
     ]
     environment = {

@@ -18,8 +18,10 @@ import runlake
 from client.tests.fake_server import FakeServer
 from runlake import Pace, RunlogHandler
 from runlake.__main__ import runlake as command
+from runlake.draining import waiting_in
 from runlake.outcomes import RunEnd, exit_status
 from runlake.settings import Settings
+from runlake.spool import folders_in
 
 _DIE = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
 
@@ -150,6 +152,9 @@ def test_close_tells_of_lost_lines_also_where_it_waits_on_disk(
     handler.finish(0.05 if waits else 30, end=RunEnd("failed"))
     server.fault = lambda method, path: ""
     assert bool(server.runs["p", "r"].end) != waits
+    rows = list(map(json.loads, drained(server, settings, "--list").stdout.splitlines()))
+    (refused,) = (row["folder"] for row in rows if (row["lines"], row["reason"]) == (1, "as the test requires"))
+    assert len(rows) == 1 + waits and drained(server, settings, "--discard", refused).exit_code == 0
     assert not waits or drained(server, settings).exit_code == 0
     assert server.runs["p", "r"].end == {"outcome": "failed", "lostLines": 1} and server.lines("p", "r") == []
 
@@ -167,10 +172,11 @@ def test_outcome_waits_on_disk_with_the_lines(server: FakeServer, settings: Sett
     with suppress(ValueError), runlake.run("p", "r", logger=None, settings=replace(settings, exit_s=0)) as run:
         run.write("one")
         raise ValueError("no")
-    (facts,) = (json.loads(path.read_text()) for path in Path(settings.spool_dir).glob("*/run.json"))
+    (folder,) = folders_in(settings.spool_root)
+    waiting = waiting_in(folder)
+    assert waiting and (end := waiting.state.run_end)
+    ended_ms = end.ended_ms
     server.up()
-    ended_ms = facts["end"].pop("endedMs")
-    assert facts["end"] == {"outcome": "failed", "exception": "ValueError: no"}
     assert CliRunner().invoke(command, ["--url", server.url, "--spool-dir", settings.spool_dir, "drain"]).exit_code == 0
-    assert server.runs["p", "r"].end == facts["end"]
+    assert server.runs["p", "r"].end == {"outcome": "failed", "exception": "ValueError: no"}
     assert 0 <= server.runs["p", "r"].end_age_ms <= time.time() * 1000 - ended_ms

@@ -41,6 +41,7 @@ class Drained:
     """What became of a folder: lines (or events) stored, refused and left; the bytes of those that do not wait any more; ``is_done``: it is deleted;
     else ``reason`` says why not. ``run``: as the folder named it; ``stored_as``: the attempt."""
 
+    url: str
     run: RunName
     stored_as: RunName
     unit: str
@@ -115,7 +116,7 @@ def drain_folder(
         reason = spool.state.reason
         is_done = not folder.exists()
         return Drained(
-            state.run, shipper.run, delivery.unit, counts.stored_lines, counts.refused_lines,
+            state.url, state.run, shipper.run, delivery.unit, counts.stored_lines, counts.refused_lines,
             buffer.begin - state.begin, counts.kept_lines, is_done, reason, tuple(text for text in notices if root not in text),
         )  # fmt: skip
 

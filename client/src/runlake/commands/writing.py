@@ -283,6 +283,6 @@ def _report_drained(folder: Path, result: Drained) -> None:
         report(f"{result.run} was started or closed before: its lines are archived as {result.stored_as}")
     if not result.is_done:
         what = f"{result.left} {result.unit} of {result.run} wait" if result.left else f"the end of {result.run} waits"
-        report(f"{what} in {folder}: {result.reason or 'the time was too short'}")
+        report(f"{what} for {result.url} in {folder}: {result.reason or 'the time was too short'}")
     if result.refused:
         report(f"{result.refused} {result.unit} of {result.run} were refused")
