@@ -193,9 +193,11 @@ def drain_group(settings: Settings, group: str, connect: Callable[[str], Archive
     """Ship what dead processes of one start left, such as children of a pool, before the run is closed. Waits for no recovery. Never raises."""
     with suppress(Exception):
         for folder in folders_in(settings.spool_root):
-            with suppress(Exception):  # it stays for a drain
-                if folder.name.startswith(f"{group}-") and (state := _state_of(folder)) and not state.is_refused:
-                    drain_folder(folder, settings, 0, connect=connect)
+            if folder.name.startswith(f"{group}-"):
+                with suppress(Exception):  # it stays for a drain
+                    state = _state_of(folder)
+                    if state is not None and not state.is_refused:
+                        drain_folder(folder, settings, 0, connect=connect)
 
 
 _is_started = False
