@@ -39,24 +39,33 @@ def test_what_it_imports_is_what_it_declares() -> None:
     assert extras == {name for names in _EXTRAS.values() for name in names}
 
 
+_WRITES = {"print", "sys.stdout", "sys.stderr", "click.echo", "click.secho", "click.style", "click.echo_via_pager", "os.write"}
+
+
 def writes_of(path: Path) -> set[str]:
     """Names in a module that could write to a terminal."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        name = ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
-        found |= {name} & {
-            "print",
-            "sys.stdout",
-            "sys.stderr",
-            "click.echo",
-            "click.secho",
-            "click.style",
-            "click.echo_via_pager",
-            "os.write",
-        }
+    tree = ast.parse(path.read_text())
+    to_files = {call.func for call in ast.walk(tree) if isinstance(call, ast.Call) and writes_to_a_file(call, tree)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute) and node not in to_files:
+            found |= {ast.unparse(node)} & _WRITES
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "print" and ast.unparse(node.args[0]).startswith("sanitize("):
             found.add("print sanitized")
     return found
+
+
+def writes_to_a_file(call: ast.Call, tree: ast.AST) -> bool:
+    """Whether it is ``os.write`` to a descriptor that the module has from ``os.open`` alone."""
+    if ast.unparse(call.func) != "os.write":
+        return False
+    descriptor = ast.unparse(call.args[0])
+    origins = set[str]()
+    for node in ast.walk(tree):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        if descriptor in map(ast.unparse, targets) and isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
+            origins.add(ast.unparse(node.value.func if isinstance(node.value, ast.Call) else node.value))
+    return "os.open" in origins <= {"os.open", "None"}
 
 
 def test_only_the_output_module_writes_to_the_terminal() -> None:

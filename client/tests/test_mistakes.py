@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import logging
 import os
@@ -21,16 +20,17 @@ from runlake.leftovers import Leftover, leftovers_in, write_facts, write_leftove
 from chalicelib.errors import InvalidNameError
 from chalicelib.ports import Run
 from chalicelib.runlog import layout
+from client.tests.dead_programs import DeadProgram, leave, replace_state
 from client.tests.fake_server import FakeServer
 from client.tests.on_a_pty import on_a_pty
 from client.tests.test_commands import answered, call, filled
-from client.tests.test_draining import leave
 from runlake import Archive, RunlogHandler, RunName, Settings, SettingsError
 from runlake.__main__ import runlake
 from runlake.commands.times import Seconds, since_of
 from runlake.deliveries import EventDelivery, WriterEnd
 from runlake.events import MAX_RUN_NAME_BYTES, RESERVED_RUN_IDS, checked_run_name
 from runlake.following import Follower
+from runlake.spool import folders_in
 from runlake.tokens import Token
 
 pytestmark = pytest.mark.slow  # it starts processes
@@ -483,75 +483,98 @@ def test_step_label_is_made_printable(server: FakeServer, settings: Settings) ->
 
 
 def test_drain_says_what_waits_for_which_run_and_server(server: FakeServer, tmp_path: Path) -> None:
-    leave(tmp_path, server, sent=b"", position=None)
-    listed = answered(server, "--spool-dir", str(tmp_path), "drain", "--list")
-    folder, run, url, lines, _size, _since = listed.rstrip("\n").split("\t")
-    assert (folder, run, url, lines) == ("left", "p/r", server.url, "400")
-    (row,) = map(json.loads, answered(server, "--spool-dir", str(tmp_path), "drain", "--list", "--json").splitlines())
-    assert (row["folder"], row["fqn"], row["runId"], row["url"], row["lines"]) == ("left", "p", "r", server.url, 400)
+    leave(tmp_path, server.url, b"one\ntwo\n")
+    DeadProgram(tmp_path, server.url, b"one\n", run=RunName("p", "killed")).die()
+    rows = [row.split("\t") for row in answered(server, "--spool-dir", str(tmp_path), "drain", "--list").splitlines()]
+    (folder, run, url, lines, size, _since, why), (_, other, *_, of_other) = rows
+    assert (folder, run, url, lines, size, why) == ("left", "p/r", server.url, "2", "8 B", "")
+    assert (other, of_other) == ("p/killed", "the program was killed")
+    row, _ = map(json.loads, answered(server, "--spool-dir", str(tmp_path), "drain", "--list", "--json").splitlines())
+    assert (row["folder"], row["fqn"], row["runId"], row["url"], row["lines"], row["bytes"]) == ("left", "p", "r", server.url, 2, 8)
     assert server.requests == []
     server.down()
     result = call(server, "--spool-dir", str(tmp_path), "drain", "--patience", "0")
     assert result.exit_code == 1
-    assert result.stderr.startswith(
-        f"runlake: 400 lines of p/r wait for {server.url} in {tmp_path}/left: no response from {server.url[7:-4]}: "
-    )
+    why = f"no response from {server.url[7:-4]}: "
+    assert result.stderr.startswith(f"runlake: 2 lines of p/r wait for {server.url} in {tmp_path}/left: {why}")
+    assert why in answered(server, "--spool-dir", str(tmp_path), "drain", "--list")
 
 
 def test_drain_discards_what_is_named_and_nothing_else(server: FakeServer, tmp_path: Path) -> None:
-    leave(tmp_path, server, sent=b"x\n", position="s1.0")
-    leave(tmp_path / "other", server, sent=b"", position=None)
-    (tmp_path / "other" / "left").rename(tmp_path / "kept")
+    leave(tmp_path, server.url)
+    leave(tmp_path, server.url, name="kept")
     spool = ("--spool-dir", str(tmp_path))
     assert "no such folder of unsent lines: typo" in error_of(
         call(server, *spool, "drain", "--discard", "typo", "--discard", "left")
     )
-    assert len(leftovers_in(tmp_path)) == 2
+    assert len(folders_in(tmp_path)) == 2
     assert answered(server, *spool, "drain", "--discard", "left") == "left is deleted, and its lines are lost\n"
-    assert [folder.name for folder in leftovers_in(tmp_path)] == ["kept"]
+    assert [folder.name for folder in folders_in(tmp_path)] == ["kept"]
     assert not (tmp_path / "left").exists() and server.requests == []
 
 
-def test_list_counts_the_batch_that_was_sent_and_not_what_was_drained(server: FakeServer, tmp_path: Path) -> None:
-    spool = ("--spool-dir", str(tmp_path))
-    write_leftover(tmp_path / "left", Leftover(server.url, RunName("p", "r"), "s.0", close=True, sent=1), gzip.compress(b"x\n"))
-    sent_bytes = (tmp_path / "left" / "sent.gz").stat().st_size
-    (row,) = map(json.loads, answered(server, *spool, "drain", "--list", "--json").splitlines())
-    assert (row["lines"], row["bytes"]) == (1, sent_bytes)
-    (tmp_path / "left" / "1.chunk").write_bytes(b"one\ntwo\n")
-    write_facts(tmp_path / "left", Leftover(server.url, RunName("p", "r"), "s.0", close=True, begin=4))
-    (row,) = map(json.loads, answered(server, *spool, "drain", "--list", "--json").splitlines())
-    assert (row["lines"], row["bytes"]) == (1, 4)
+def test_list_counts_the_batch_that_was_sent_and_not_what_was_stored(server: FakeServer, tmp_path: Path) -> None:
+    program = DeadProgram(tmp_path, server.url, b"one\ntwo\nthree\n")
+    program.acknowledge(program.send(4, "s.0"), "s.1")
+    program.send(4, "s.1")
+    program.die()
+    (row,) = map(json.loads, answered(server, "--spool-dir", str(tmp_path), "drain", "--list", "--json").splitlines())
+    assert (row["lines"], row["bytes"]) == (2, 10)
 
 
-def test_leftover_that_lost_a_file_stops_no_other(server: FakeServer, tmp_path: Path) -> None:
-    write_leftover(tmp_path / "torn", Leftover(server.url, RunName("p", "torn"), "s.0", close=True, sent=1), gzip.compress(b"x\n"))
-    (tmp_path / "torn" / "sent.gz").unlink()
-    leave(tmp_path, server, sent=b"", position=None)
+def test_folder_with_a_file_of_others_stops_no_other(server: FakeServer, tmp_path: Path) -> None:
+    (leave(tmp_path, server.url, name="torn", run=RunName("p", "torn")) / "notes.chunk").touch()
+    leave(tmp_path, server.url)
     result = call(server, "--spool-dir", str(tmp_path), "drain")
-    assert (result.exit_code, len(server.lines("p", "r"))) == (1, 400)
+    assert (result.exit_code, server.lines("p", "r")) == (1, [b"one"])
     assert f"{tmp_path}/torn stays as it is: " in result.stderr
     assert "torn cannot be read: " in call(server, "--spool-dir", str(tmp_path), "drain", "--list").stderr
 
 
-def test_damaged_leftover_is_reported_and_can_be_discarded(server: FakeServer, tmp_path: Path) -> None:
-    leave(tmp_path, server, sent=b"", position=None)
-    (tmp_path / "left" / "run.json").write_text('{"url": 1')
+@pytest.mark.parametrize("damage", ["torn", "text"])
+def test_damaged_folder_is_reported_and_can_be_discarded(damage: str, server: FakeServer, tmp_path: Path) -> None:
+    folder = leave(tmp_path, server.url)
+    if damage == "text":
+        replace_state(folder, b'{"url": 1')
+    else:
+        os.truncate(folder / "state", 10)
     spool = ("--spool-dir", str(tmp_path))
     result = call(server, *spool, "drain")
-    assert result.exit_code == 1 and "stays as it is: run.json cannot be read" in result.stderr
+    assert result.exit_code == 1 and "stays as it is: its state cannot be read" in result.stderr
+    assert "runlake drain --discard" in result.stderr
     assert "cannot be read" in call(server, *spool, "drain", "--list").stderr
     answered(server, *spool, "drain", "--discard", "left")
-    assert leftovers_in(tmp_path) == []
+    assert folders_in(tmp_path) == []
 
 
 def test_drain_sends_no_token_for_a_folder_of_others(server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    leave(tmp_path, server, sent=b"", position=None)
+    leave(tmp_path, server.url)
     uid = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: uid + 1)
     for command in (["drain"], ["drain", "--list"], ["drain", "--discard", "left"]):
         assert "belongs to another user" in error_of(call(server, "--spool-dir", str(tmp_path), "--token", "secret", *command))
     assert server.requests == [] and (tmp_path / "left").exists()
+
+
+def test_folder_of_others_in_an_own_spool_gets_no_token(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a spool that a group may write."""
+    folder, stat = leave(tmp_path, server.url), os.fstat
+    monkeypatch.setattr(os, "fstat", lambda file: os.stat_result((*stat(file)[:4], os.getuid() + 1, *stat(file)[5:])))
+    result = call(server, "--spool-dir", str(tmp_path), "--token", "secret", "drain")
+    assert result.exit_code == 1 and "belongs to another user" in result.stderr
+    assert server.requests == [] and folder.exists()
+
+
+def test_token_of_one_server_is_not_sent_to_another(server: FakeServer, tmp_path: Path) -> None:
+    folder = leave(tmp_path, "http://127.0.0.1:1/api")
+    spool = ("--spool-dir", str(tmp_path))
+    result = call(server, *spool, "--token", "secret", "drain")
+    assert result.exit_code == 1 and folder.exists() and server.requests == []
+    refusal = f"{folder} stays as it is: its lines are for another server: http://127.0.0.1:1/api"
+    assert f"{refusal} (give its address and token: --url http://127.0.0.1:1/api, or a --profile with it)" in result.stderr
+    assert "no response from 127.0.0.1:1" in call(server, *spool, "drain", "--patience", "0").stderr, "there is no token to lose"
 
 
 # in Python
@@ -607,6 +630,7 @@ def test_lines_wait_where_the_address_is_wrong(server: FakeServer, settings: Set
     wrong = replace(settings, url=server.url + "/typo", exit_s=0.05)
     handler = RunlogHandler("p", "r", settings=wrong, tell=notices.put)
     handler.write("one\n")
-    assert "check the names" in notices.get(timeout=60)
+    notice = notices.get(timeout=60)
+    assert "the server at this address is not Runlake: " in notice and "check the path of the url" in notice
     handler.close()
     assert (handler.counts.refused_lines, handler.counts.kept_lines) == (0, 1)
