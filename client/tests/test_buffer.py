@@ -299,6 +299,21 @@ def test_disk_that_refuses_costs_no_line_while_there_is_memory(name: str, number
     assert list(tmp_path.glob("making-*")) == []
 
 
+def test_state_that_cannot_be_written_leaves_no_old_one(tmp_path: Path) -> None:
+    """A drain would store its lines again."""
+    archive = Archive(Buffer(100, spool_in(tmp_path, trouble=lambda error: None)))
+    archive.buffer.put(b"one\n")
+    sent = archive.send(4)
+    with refusing("os.pwrite", errno.EIO):
+        archive.store(sent)
+    archive.buffer.put(b"two\n")
+    assert archive.store_all() == b"one\ntwo\n" and folders_in(tmp_path) == []
+    archive.buffer.put(b"three\n")
+    archive.buffer.end()
+    assert (archive.buffer.settle(), archive.buffer.dropped_lines) == (0, 1)
+    archive.buffer.spool.close()
+
+
 def test_folder_that_cannot_be_made_leaves_lines_in_memory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     troubles: list[OSError] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext, suppress
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from runlake.starts import Start
 LINES = [b"%05d %s" % (number, b"x" * (number % 40)) for number in range(50)]
 TEXT = b"".join(line + b"\n" for line in LINES)
 EVENTS = [b'{"id":%d,"timestamp":1,"message":"%d"}\n' % (number, number) for number in range(30)]
+_PACE = Pace(interval_s=0, first_wait_s=0.001, most_wait_s=0.01, access_wait_s=0.001)
 FAILED = RunEnd("failed", exit_code=3)
 
 _REQUESTS = ("open_session", "start_run", "append", "close_run", "register_writer", "append_events", "close_writer")
@@ -64,6 +66,7 @@ class Steps:
 def drained(root: Path, url: str, steps: Steps | None = None, **options: Any) -> list[Drained]:
     """Of each folder."""
     with ExitStack() as connections, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(draining, "_PACE", replace(_PACE, batch_bytes=500 if steps else 700))
         if steps:
             steps.install(patched)
         options["connect"] = lambda address: connections.enter_context(Archive(address))
@@ -74,7 +77,7 @@ def drained(root: Path, url: str, steps: Steps | None = None, **options: Any) ->
 def kill_at_each_step(
     tmp_path: Path, url: str, make: Callable[[Path], object], check: Callable[[], object], within: bool, **options: Any
 ) -> None:
-    """Make a folder, drain it until a step, drain the rest, and check; for each step."""
+    """Make a folder, drain it until a step, drain the rest in other batches, and check; for each step."""
     for at in count():
         root, steps = tmp_path / f"{at}", Steps(at, within=within)
         make(root)
@@ -90,7 +93,6 @@ def kill_at_each_step(
 
 @pytest.fixture(autouse=True)
 def _small_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draining, "_PACE", Pace(500, 0, first_wait_s=0.001, most_wait_s=0.01, access_wait_s=0.001))
     monkeypatch.setattr(spool, "CHUNK_BYTES", 401)
 
 

@@ -152,6 +152,7 @@ def test_close_tells_of_lost_lines_also_where_it_waits_on_disk(
     handler.finish(0.05 if waits else 30, end=RunEnd("failed"))
     server.fault = lambda method, path: ""
     assert bool(server.runs["p", "r"].end) != waits
+    assert len([path for _, path, _ in server.requests if path.endswith("/logs/p/r")]) == 1, "the end sends it again"
     rows = list(map(json.loads, drained(server, settings, "--list").stdout.splitlines()))
     (refused,) = (row["folder"] for row in rows if (row["lines"], row["reason"]) == (1, "as the test requires"))
     assert len(rows) == 1 + waits and drained(server, settings, "--discard", refused).exit_code == 0
