@@ -116,8 +116,7 @@ class Buffer:
     @classmethod
     def of(cls, spool: Spool, hole: Callable[[int], bytes]) -> Buffer:
         """The rest of a dead writer, which accepts no more bytes. Raises OSError."""
-        if not spool.state.is_ended:
-            spool.cut_short()
+        spool.cut_short()
         made = cls(0, spool, hole=hole)
         made._is_ended = True
         return made

@@ -257,7 +257,8 @@ class Spool:
             self._chunks.popleft()
 
     def cut_short(self) -> None:
-        """Do not read the bytes after the last complete line, a hole at the end: the writer was killed within a write."""
+        """Do not read the bytes after the last complete line, a hole at the end: the writer was killed within a write, or the disk
+        was full."""
         while self._chunks:
             chunk = self._chunks[-1]
             kept = chunk.path.read_bytes().rfind(b"\n") + 1
