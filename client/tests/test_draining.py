@@ -164,6 +164,25 @@ def test_unsent_lines_stay_on_disk_and_are_counted(server: FakeServer, tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_outcome_of_a_killed_program_waits_for_the_archive(server: FakeServer, tmp_path: Path) -> None:
+    program = DeadProgram(tmp_path, server.url, TEXT, close=True, run_end=FAILED)
+    folder = program.die()
+    server.fault = lambda method, path: "503" if path.endswith("/close") else ""
+    (result,) = drained(tmp_path, server.url)
+    assert (result.stored, result.left, result.is_done) == (50, 0, False) and folder.exists()
+    server.fault = lambda method, path: ""
+    (result,) = drained(tmp_path, server.url)
+    assert (result.stored, result.is_done) == (0, True) and server.runs["p", "r"].end == FAILED.document()
+
+
+def test_batch_that_is_refused_again_stays_in_its_folder(server: FakeServer, tmp_path: Path) -> None:
+    server.fault = lambda method, path: "400" if path.endswith("/logs/p/r") else ""
+    folder = leave(tmp_path, server.url, TEXT, is_refused=True, position="s1.0")
+    (result,) = drained(tmp_path, server.url)
+    assert (result.left, result.refused, result.reason) == (50, 0, "as the test requires")
+    assert folders_in(tmp_path) == [folder]
+
+
 def test_lines_of_a_closed_run_stay_unless_an_attempt_is_asked_for(server: FakeServer, tmp_path: Path) -> None:
     server.add("p", "r", b"of another\n", close=True)
     leave(tmp_path, server.url, TEXT)

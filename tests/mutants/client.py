@@ -100,6 +100,8 @@ MUTANTS = (
             "a drain that was killed repeats the batch with the same bounds"),
         ("Shipper.ship_rest", "state.close and (state.is_ended or state.run_end is not None)", "True",
             "a drain ends the run of a program that was killed"),
+        ("Shipper._refused", "self._spool.state.is_refused", "False", "a batch that is refused again moves to another folder",
+            "::test_batch_that_is_refused_again_stays_in_its_folder"),
         ("Shipper._refused", "self._put_aside(sent, str(error))", "None", "a refused batch waits in no folder", _OUTCOMES)),
     # attempts
     *group("runlake.shipper", _DRAINING,
@@ -119,7 +121,8 @@ MUTANTS = (
         ("Shipper._settle", "not has_lines and is_settled and not self._is_writer_open", "is_settled and not self._is_writer_open",
             "the last batch has no response, and is lost", "client/tests/test_handler.py"),
         ("Shipper._settle", "not has_lines and is_settled and not self._is_writer_open", "not has_lines and not self._is_writer_open",
-            "the end of the run has no response, and is lost", _OUTCOMES),
+            "the end of the run has no response, and is lost",
+            f"{_DRAINING}::test_outcome_of_a_killed_program_waits_for_the_archive"),
         ("Shipper._end_with_lost", "end.with_lost(lost) if end and lost else end", "end",
             "a run whose lines are lost looks complete", _OUTCOMES),
         ("Shipper._answered", "{} if position is None else A", "{}",

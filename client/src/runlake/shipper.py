@@ -594,6 +594,10 @@ class Shipper:
         sent = self._in_flight
         if sent is not None:
             with suppress(_StoppedError):
+                if self._spool.state.is_refused:  # again: it stays where it is
+                    self._record(reason=str(error))
+                    self._finish.abandoned.set()
+                    return
                 self._answered(sent, refused=sent.lines)
                 self._put_aside(sent, str(error))
 
