@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
@@ -27,7 +28,8 @@ LINES = [b"%05d %s" % (number, b"x" * (number % 40)) for number in range(50)]
 TEXT = b"".join(line + b"\n" for line in LINES)
 EVENTS = [b'{"id":%d,"timestamp":1,"message":"%d"}\n' % (number, number) for number in range(30)]
 _PACE = Pace(interval_s=0, first_wait_s=0.001, most_wait_s=0.01, access_wait_s=0.001)
-FAILED = RunEnd("failed", exit_code=3)
+FAILED = RunEnd("failed", exit_code=3, ended_ms=int(time.time() * 1000) - 60_000)
+END = {"outcome": "failed", "exitCode": 3}
 
 _REQUESTS = ("open_session", "start_run", "append", "close_run", "register_writer", "append_events", "close_writer")
 
@@ -116,7 +118,7 @@ def test_drain_killed_at_any_step_is_repeated(
 
     def check() -> None:
         run = server.runs["p", "r"]
-        assert (run.lines, run.closed, run.end) == (LINES, bool(state), FAILED.document() if "run_end" in state else {})
+        assert (run.lines, run.closed, run.end) == (LINES, bool(state), END if "run_end" in state else {})
 
     kill_at_each_step(tmp_path, server.url, make, check, within)
 
@@ -172,7 +174,7 @@ def test_outcome_of_a_killed_program_waits_for_the_archive(server: FakeServer, t
     assert (result.stored, result.left, result.is_done) == (50, 0, False) and folder.exists()
     server.fault = lambda method, path: ""
     (result,) = drained(tmp_path, server.url)
-    assert (result.stored, result.is_done) == (0, True) and server.runs["p", "r"].end == FAILED.document()
+    assert (result.stored, result.is_done) == (0, True) and server.runs["p", "r"].end == END
 
 
 def test_batch_that_is_refused_again_stays_in_its_folder(server: FakeServer, tmp_path: Path) -> None:
@@ -217,7 +219,8 @@ def test_end_without_lines_is_reported_once(within: bool, server: FakeServer, tm
         leave(root, server.url, b"", start=Start("id", "./load.sh"), run_end=FAILED)
 
     def check() -> None:
-        assert server.runs["p", "r"].end == FAILED.document() and list(server.runs) == [("p", "r")]
+        assert server.runs["p", "r"].end == END and list(server.runs) == [("p", "r")]
+        assert server.runs["p", "r"].end_age_ms >= 60_000
 
     kill_at_each_step(tmp_path, server.url, make, check, within)
 

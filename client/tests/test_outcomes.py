@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -175,8 +176,8 @@ def test_outcome_waits_on_disk_with_the_lines(server: FakeServer, settings: Sett
         raise ValueError("no")
     (folder,) = folders_in(settings.spool_root)
     waiting = waiting_in(folder)
-    assert waiting and (end := waiting.state.run_end)
-    ended_ms = end.ended_ms
+    assert waiting and waiting.state.run_end
+    ended_ms = waiting.state.run_end.ended_ms
     server.up()
     assert CliRunner().invoke(command, ["--url", server.url, "--spool-dir", settings.spool_dir, "drain"]).exit_code == 0
     assert server.runs["p", "r"].end == {"outcome": "failed", "exception": "ValueError: no"}
