@@ -98,7 +98,7 @@ MUTANTS = (
             "a chunk is deleted before the state says that it is stored"),
         ("Shipper._append", "self._record(batch_end=sent.end, batch_lines=sent.lines)", "pass",
             "a drain that was killed repeats the batch with the same bounds"),
-        ("Shipper.ship_rest", "state.close and (state.is_ended or state.run_end is not None)", "True",
+        ("Shipper.ship_rest", "self._spool.state.close", "True",
             "a drain ends the run of a program that was killed"),
         ("Shipper._refused", "self._spool.state.is_refused", "False", "a batch that is refused again moves to another folder",
             "::test_batch_that_is_refused_again_stays_in_its_folder"),
