@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runlake.leftovers import Leftover, claimed, leftovers_in, write_leftover
 
 from client.tests.dead_programs import RUN, DeadProgram, leave
 from client.tests.fake_server import FakeServer

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from runlake.leftovers import Leftover, write_leftover
 
 from client.tests.dead_programs import leave
 from client.tests.hostile_server import FORGING, VISIBLE, HostileServer, hostile_server

@@ -15,7 +15,6 @@ import click
 import httpx
 import pytest
 from click.testing import CliRunner, Result
-from runlake.leftovers import Leftover, leftovers_in, write_facts, write_leftover
 
 from chalicelib.errors import InvalidNameError
 from chalicelib.ports import Run

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from click.testing import CliRunner
-from runlake.leftovers import Leftover, write_leftover
 
 from chalicelib.ports import MAX_AGE_MS as MAX_ACCEPTED_AGE_MS
 from client.tests.dead_programs import leave, replace_state
