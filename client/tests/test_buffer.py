@@ -27,8 +27,13 @@ from runlake.spool import Spool, claim, folders_in
 from runlake.spoolstate import SpoolState
 
 
-def spool_in(root: Path | None, limit_bytes: int = 1 << 20, trouble: Callable[[OSError], object] = pytest.fail) -> Spool:
-    return Spool(root, SpoolState("http://x", RUN, RUN, "group"), limit_bytes if root else 0, trouble)
+def spool_in(root: Path | None, limit_bytes: int = 1 << 20, trouble: Callable[[OSError], object] | None = None) -> Spool:
+    return Spool(
+        root,
+        SpoolState("http://x", RUN, RUN, "group"),
+        limit_bytes if root else 0,
+        trouble or (lambda error: pytest.fail(str(error))),
+    )
 
 
 class Clock:

@@ -18,7 +18,7 @@ from client.tests.fake_server import FakeServer
 from runlake import Archive, Pace, Settings, SettingsError, draining, spool
 from runlake.buffer import hole_line
 from runlake.deliveries import EventDelivery, TextDelivery, WriterEnd
-from runlake.draining import Drained, discard, drain_folder, waiting_in
+from runlake.draining import BackgroundDrain, Drained, discard, drain_folder, waiting_in
 from runlake.outcomes import RunEnd
 from runlake.spool import claim, folders_in
 from runlake.starts import Start
@@ -338,3 +338,46 @@ def test_newest_complete_state_is_in_force(tmp_path: Path) -> None:
         again = spool.StateFile.open(path)
         assert again.read() == state
         again.close()
+
+
+def in_background(root: Path, url: str, *, is_stopped: bool = False, **values: Any) -> list[str]:
+    """The messages of a drain in the background."""
+    messages: list[str] = []
+    drain = BackgroundDrain(Settings(url=url, spool_dir=str(root), **values), messages.append)
+    if is_stopped:
+        drain.stop()
+    drain.run()
+    return messages
+
+
+def test_background_drain_leaves_refused_batches_and_other_servers_alone(server: FakeServer, tmp_path: Path) -> None:
+    refused = leave(tmp_path, server.url, name="refused", is_refused=True)
+    other = leave(tmp_path, "http://127.0.0.1:1/api", name="other")
+    own = leave(tmp_path, server.url)
+    assert in_background(tmp_path, server.url, token="secret", is_stopped=True) == [] and server.requests == []
+    assert in_background(tmp_path, server.url, token="secret") == []
+    assert (refused.exists(), other.exists(), own.exists()) == (True, True, False) and server.lines("p", "r") == [b"one"]
+
+
+def test_background_drain_is_bounded_and_continues_later(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draining, "_PACE", replace(_PACE, batch_bytes=300))
+    monkeypatch.setattr(draining, "_MOST_BYTES", 500)
+    leave(tmp_path, server.url, TEXT)
+    stored = []
+    while folders_in(tmp_path):
+        in_background(tmp_path, server.url)
+        stored.append(len(server.runs["p", "r"].data))
+    assert server.lines("p", "r") == LINES and 500 <= stored[0] < 800 and len(stored) == 3
+
+
+def test_oldest_folders_beyond_the_bound_are_dropped_with_a_message(server: FakeServer, tmp_path: Path) -> None:
+    server.down()
+    for name, age in (("newer", 0), ("older", 1)):
+        os.utime(leave(tmp_path, server.url, TEXT, name=name), (time.time() - age,) * 2)
+    messages = in_background(tmp_path, server.url, spool_bytes=len(TEXT))
+    assert messages == [] and len(folders_in(tmp_path)) == 2
+    messages = in_background(tmp_path, server.url, spool_bytes=len(TEXT) // 3)
+    assert messages == [f"50 lines of p/r are dropped: too many wait in {tmp_path}"]
+    assert [folder.name for folder in folders_in(tmp_path)] == ["newer"]
