@@ -256,13 +256,15 @@ def test_lines_are_on_disk_before_they_are_sent(tmp_path: Path) -> None:
 
 
 def test_batch_is_not_partly_on_disk_where_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    disk = Disk()
+    clock, disk = Clock(), Disk()
     disk.room = 6
     monkeypatch.setattr(os, "write", disk.write)
-    archive = Archive(Buffer(100, spool_in(tmp_path)))
+    archive = Archive(Buffer(100, spool_in(tmp_path), clock_s=clock))
     archive.buffer.put(b"one\ntwo\nthree\n")
     sent = [archive.send(100), archive.send(100)]
     assert written(tmp_path) == b"one\ntw" and [batch and batch.data for batch in sent] == [b"one\n", b"two\nthree\n"]
+    clock.now_s, disk.room = clock.now_s + 2, None
+    assert archive.send(100) is None and written(tmp_path) == b"one\ntwo\nthree\n"
 
 
 def test_child_writes_each_line_through(tmp_path: Path) -> None:
