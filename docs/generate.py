@@ -343,11 +343,16 @@ def _budgets() -> str:
     same[without_body] = [f"all others, {len(same.pop(without_body))} of them"]
     rows = (
         (", ".join(names), budget.form, _size(budget.body_bytes), _growth(budget.expanded_bytes, _size),
-         _growth(budget.values, "{:,}".format), _growth(budget.items, "{:,}".format), _growth(budget.shared_bytes, _size),
+         _values(budget), _growth(budget.items, "{:,}".format), _growth(budget.shared_bytes, _size),
          budget.streams or "-", budget.depth or "-", _size(budget.response_bytes))
         for budget, names in same.items()
     )  # fmt: skip
     return _table(("operations", "body is", "body", "unpacked", "values", "items", "shared", "appends", "depth", "response"), rows)
+
+
+def _values(budget: budgets.Budget) -> str:
+    values, fields = (_growth(each, "{:,}".format) for each in (budget.values, budget.fields))
+    return f"{values}; protobuf: {fields}" if budget.fields.limit else values
 
 
 def _names() -> str:

@@ -7,11 +7,13 @@ found. Masking neither removes nor joins lines, so each message is located after
 from __future__ import annotations
 
 import json
+import re
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import accumulate
+from itertools import chain
 
 from chalicelib.errors import BatchTooLargeError, InvalidEventError
 from chalicelib.events.event import Loggable, NewEvent
@@ -26,6 +28,7 @@ from chalicelib.masking.mask import Masked
 from chalicelib.masking.offsets import OffsetMap
 from chalicelib.runlog.batch import Batch
 
+_NEWLINE = re.compile(rb"\n")
 MAX_EVENTS = 10_000
 MAX_DETAILS_BYTES = 96 * 1024 * 1024
 """Data and annotations of a batch as JSON: about the plain size of its sidecar."""
@@ -65,7 +68,7 @@ def prepare_batch(events: Sequence[NewEvent], loggable: Loggable, writer: str, n
 
 def relocate_entries(body: bytes, entries: Sequence[SidecarEntry]) -> list[SidecarEntry]:
     """The same entries, located by their lines in stored bytes that differ from the batch."""
-    starts = [0, *accumulate(len(line) + 1 for line in body.split(b"\n"))]
+    starts = _line_starts(body)
     moved = (
         replace(each, byte=starts[each.line], bytes=starts[each.line + each.lines] - 1 - starts[each.line]) for each in entries
     )
@@ -102,7 +105,7 @@ def _as_sent(events: Sequence[NewEvent], writer: str) -> bytes:
 
 def _placed(events: Sequence[NewEvent], body: bytes, masked: Masked) -> Iterator[SidecarEntry]:
     """The position of each event in the masked text, with its annotations moved to the masked positions."""
-    starts = [0, *accumulate(len(line) + 1 for line in masked.body.split(b"\n"))]
+    starts = _line_starts(masked.body)
     offsets = OffsetMap(masked.edits)
     line = byte = 0
     for event in events:
@@ -113,6 +116,11 @@ def _placed(events: Sequence[NewEvent], body: bytes, masked: Masked) -> Iterator
         notes = [{"position": at, "note": each.note} for at, each in zip(places, event.annotations, strict=True)]
         yield SidecarEntry(line, start, lines, end - start, event.timestamp or 0, annotations=tuple(notes))
         line, byte = line + lines, byte + size + 1
+
+
+def _line_starts(body: bytes) -> Sequence[int]:
+    """The first byte of each line, and the end: in 8 bytes each, since one event may have a million lines."""
+    return array("q", chain((0,), (newline.end() for newline in _NEWLINE.finditer(body))))
 
 
 def _entry(event: NewEvent, writer: str, place: SidecarEntry, now_ms: int) -> SidecarEntry:

@@ -45,10 +45,10 @@ class Masker:
         self._lock = Lock()
         self._rules_for = lru_cache(_CACHED_PIPELINES)(self._rules_of)
 
-    def mask(self, fqn: str, body: bytes) -> Masked:
-        """Masks a batch of a pipeline for storage. Raises UnavailableError if a value cannot be read."""
+    def mask(self, fqn: str, body: bytes, *, has_edits: bool = True) -> Masked:
+        """Masks a batch of a pipeline for storage, see ``mask``. Raises UnavailableError if a value cannot be read."""
         rules, shapes = self._rules_for(fqn)
-        return mask(body, (*shapes, *finders((), self._values(rules)))) if rules and body else Masked(body, {})
+        return mask(body, (*shapes, *finders((), self._values(rules))), has_edits=has_edits) if rules and body else Masked(body, {})
 
     def check_names(self, fqn: str, *names: str) -> None:
         """Raises InvalidNameError if a name of the pipeline, or several joined as parts of one key, contain a configured value, and

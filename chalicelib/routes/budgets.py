@@ -71,8 +71,8 @@ class Budget:
     """Limits of one operation. ``body_bytes``: as the function receives the body. ``expanded_bytes``: decompressed. ``values``: JSON or
     MessagePack values. ``items``: events, records or actions. ``streams``: runs and writers that items name; each is an append. ``depth``:
     nesting of lists and objects. ``shared_bytes``: bytes shared by several items, counted in each (``events.weight``). ``members``: members
-    of gzip. ``target_chars``: path and query together, their values decoded. ``time_s`` of the function and ``response_bytes`` of Lambda are
-    the same for all operations."""
+    of gzip. ``fields``: of protobuf. ``target_chars``: path and query together, their values decoded. ``time_s`` of the function and
+    ``response_bytes`` of Lambda are the same for all operations."""
 
     form: BodyForm = BodyForm.IGNORED
     body_bytes: int = 64 * KIB
@@ -83,6 +83,7 @@ class Budget:
     shared_bytes: Growth = NOTHING
     depth: int = 0
     members: int = 1000
+    fields: Growth = NOTHING
     target_chars: int = 8 * KIB
     time_s: ClassVar[int] = 29
     response_bytes: ClassVar[int] = RESPONSE_BYTES
@@ -95,13 +96,15 @@ class Budget:
             raise BatchTooLargeError(f"body is too large bytes={body_bytes} limit={self.body_bytes}")
 
 
-_TEXT_BYTES = Growth(3 * MIB, 200, 256 * MIB)
+_TEXT_BYTES = Growth(6 * MIB, 200, 256 * MIB)
 """The cost of text is linear in its length. ``maxExpandedBytes`` is the limit of an installation."""
-_STRUCTURED_BYTES = Growth(MIB, 100, 16 * MIB)
-_VALUES = Growth(50_000, 5, 1_000_000)
-_ITEMS = Growth(2_500, 0.75, 50_000)
-_ACTIONS = Growth(2_500, 0.25, 10_000)
-_EVENT_ITEMS = Growth(5_000, 0.5, 10_000)
+_STRUCTURED_BYTES = Growth(4 * MIB, 100, 16 * MIB)
+_VALUES = Growth(75_000, 5, 1_000_000)
+_FIELDS = Growth(500_000, 5, 1_000_000)
+"""A field takes up to 90 bytes once it is parsed."""
+_ITEMS = Growth(8_192, 0.75, 50_000)
+_ACTIONS = Growth(5_000, 0.25, 10_000)
+_EVENT_ITEMS = Growth(10_000, 0, 10_000)
 _SHARED_BYTES = Growth(8 * MIB, 800, 64 * MIB)
 """For OTLP's resources and scopes, and for log groups and streams: 3 KiB for each of 2,500 records, 8 KiB for each of 8,192."""
 
@@ -113,7 +116,7 @@ LINES = Budget(BodyForm.TEXT, EVENT_BYTES, _TEXT_BYTES, _VALUES)
 EVENTS = Budget(BodyForm.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _EVENT_ITEMS, streams=1, depth=MAX_DEPTH)
 RECORDS = Budget(BodyForm.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _ITEMS, streams=250, depth=MAX_DEPTH)
 SHARING = replace(RECORDS, shared_bytes=_SHARED_BYTES)
-OTLP = replace(SHARING, depth=MAX_OTLP_DEPTH)
+OTLP = replace(SHARING, fields=_FIELDS, depth=MAX_OTLP_DEPTH)
 BULK = Budget(BodyForm.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _ACTIONS, streams=250, depth=MAX_DEPTH)
 """Its response has an item per action, so the number of actions bounds the response."""
 

@@ -55,9 +55,8 @@ def read_items(event: Mapping[str, Any], headers: Mapping[str, str], budget: Bud
     body.allowance.check_values(body.content)
     text = body.text
     if body.content_type in _LINES:
-        lines = [line for line in text.split("\n") if line.strip()]
-        _check_count(len(lines), body)
-        return _items([_parsed(line) for line in lines])
+        _check_count(sum(1 for line in json_text.lines_of(text) if line.strip()), body)
+        return _items([_parsed(line) for line in json_text.lines_of(text) if line.strip()])
     if body.content_type != _JSON:
         raise UnsupportedMediaTypeError(
             f"events must be application/json or application/x-ndjson content_type={body.content_type!r}"

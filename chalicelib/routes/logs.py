@@ -90,7 +90,7 @@ def _masked(request: ApiRequest, batch: Batch) -> Batch:
     """The masked batch. Masked secrets are counted by shape. Raises InvalidNameError."""
     run, masker = request.run, request.services.masker
     masker.check_names(run.fqn, run.fqn, run.run_id)
-    masked = masker.mask(run.fqn, batch.body)
+    masked = masker.mask(run.fqn, batch.body, has_edits=False)
     connector = masker.mask(run.fqn, batch.connector.encode())
     record_masked(Counter(masked.counts) + Counter(connector.counts))
     if connector.counts:

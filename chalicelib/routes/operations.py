@@ -130,7 +130,10 @@ _FIREHOSE = Agent(  # the id of a delivery identifies its retries
 _OTLP = Agent(
     "otlp",
     "send_batch_max_size or OTEL_BLRP_MAX_EXPORT_BATCH_SIZE",
-    {"application/json": Decoder("otlp:decode_json"), PROTOBUF: Decoder("otlp:decode_protobuf", ("packed", "allowance.items"))},
+    {
+        "application/json": Decoder("otlp:decode_json"),
+        PROTOBUF: Decoder("otlp:decode_protobuf", ("packed", "allowance.items", "allowance.fields")),
+    },
 )
 _ELASTICSEARCH = Agent("elasticsearch", "bulk_max_size or chunk_size", {ANY_TYPE: Decoder("bulk:decode", ("records", "index"))})
 

@@ -60,7 +60,7 @@ def encode(events: Sequence[NewEvent], index: str, ids: Sequence[str] | None = N
 
 
 def _lines(body: bytes | str) -> Iterator[str]:
-    return (line for line in json_text.text_of(body).split("\n") if line.strip())
+    return (line for line in json_text.lines_of(json_text.text_of(body)) if line.strip())
 
 
 def _head(line: str) -> tuple[str, Mapping[str, Any]] | None:

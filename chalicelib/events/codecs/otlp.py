@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from enum import IntEnum
 from typing import Any
 
 from chalicelib.errors import BatchTooLargeError, InvalidEventError
@@ -32,10 +32,12 @@ from chalicelib.events.well_formed import well_formed, well_formed_text
 from chalicelib.lines.levels import OTLP_NUMBERS, level_of_otlp
 
 MAX_RECORDS = 50_000
-_PATH_TO_RECORDS = (1, 2, 2)
-"""Field numbers of ``resource_logs``, ``scope_logs`` and ``log_records``."""
+MAX_FIELDS = 1_000_000
 _MAX_NS = (1 << 64) - 1
-_VARINT, _LENGTH, _FIXED = 0, 2, {1: 8, 5: 4}
+_VARINT, _LENGTH, _SIZES = 0, 2, {1: 8, 5: 4, 3: 0, 4: 0}
+"""How a field is encoded; the sizes of those without a length: fixed numbers, and the beginning and end of a group."""
+_MAX_DEPTH = 100
+"""The parser reads no messages below."""
 _UNDECODABLE = "the body is not an ExportLogsServiceRequest"
 
 
@@ -93,13 +95,12 @@ def decode_json(body: bytes | str) -> Iterator[Item]:
     return decoded_each(_json_pairs(request), lambda index, pair: _decoded(index, pair[0], _json_record(pair[1])))
 
 
-def decode_protobuf(body: bytes, max_records: int = MAX_RECORDS) -> Iterator[Item]:
+def decode_protobuf(body: bytes, max_records: int = MAX_RECORDS, max_fields: int = MAX_FIELDS) -> Iterator[Item]:
     """Raises InvalidEventError: an invalid protobuf has no readable items; BatchTooLargeError before it is parsed."""
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
-    if sum(1 for _ in islice(_messages(memoryview(body), _PATH_TO_RECORDS), max_records + 1)) > max_records:
-        raise BatchTooLargeError(f"too many records for one request limit={max_records}")
+    _check_size(body, max_records, max_fields)
     try:
         request = ExportLogsServiceRequest.FromString(body)
     except DecodeError as error:
@@ -107,27 +108,67 @@ def decode_protobuf(body: bytes, max_records: int = MAX_RECORDS) -> Iterator[Ite
     return decoded_each(_proto_pairs(request), lambda index, pair: _decoded(index, pair[0], _proto_record(pair[1])))
 
 
-def _messages(body: memoryview, path: Sequence[int]) -> Iterator[memoryview]:
-    """The messages at a path of fields, and those on the way to them. Stops at invalid input, which the parser reports."""
-    at = 0
-    while at < len(body):
-        key, at = _varint(body, at)
-        field, kind = key >> 3, key & 7
-        if kind == _VARINT:
-            _, at = _varint(body, at)
+class _Kind(IntEnum):
+    """A message of a request."""
+
+    REQUEST, RESOURCE_LOGS, RESOURCE, SCOPE_LOGS, SCOPE, RECORD, PAIR, VALUE, LIST, PAIRS = range(10)
+
+
+_CHILDREN = {
+    _Kind.REQUEST: {1: _Kind.RESOURCE_LOGS},
+    _Kind.RESOURCE_LOGS: {1: _Kind.RESOURCE, 2: _Kind.SCOPE_LOGS},
+    _Kind.RESOURCE: {1: _Kind.PAIR},
+    _Kind.SCOPE_LOGS: {1: _Kind.SCOPE, 2: _Kind.RECORD},
+    _Kind.SCOPE: {3: _Kind.PAIR},
+    _Kind.RECORD: {5: _Kind.VALUE, 6: _Kind.PAIR},
+    _Kind.PAIR: {2: _Kind.VALUE},
+    _Kind.VALUE: {5: _Kind.LIST, 6: _Kind.PAIRS},
+    _Kind.LIST: {1: _Kind.VALUE},
+    _Kind.PAIRS: {1: _Kind.PAIR},
+}
+"""The fields of each message that are messages, by number."""
+_COUNTED = (_Kind.RESOURCE_LOGS, _Kind.SCOPE_LOGS, _Kind.RECORD)
+"""Messages that count as records."""
+
+
+def _check_size(body: bytes, max_records: int, max_fields: int) -> None:
+    """Count records and fields before the parser creates them. Raises BatchTooLargeError."""
+    records = 0
+    for fields, kind in enumerate(_fields(body), 1):
+        records += kind in _COUNTED
+        if records > max_records:
+            raise BatchTooLargeError(f"too many records for one request limit={max_records}")
+        if fields > max_fields:
+            raise BatchTooLargeError(f"body has too many values limit={max_fields}")
+
+
+def _fields(body: bytes) -> Iterator[_Kind | None]:
+    """All fields of a request and of the messages in it, with the kind of each that is a message; at least those that the parser creates before
+    it finds an error. Fields in groups, which it skips, are counted as well."""
+    around: list[tuple[_Kind, int]] = []
+    kind, at, end = _Kind.REQUEST, 0, len(body)
+    while at < end or around:
+        if at >= end:
+            at, (kind, end) = end, around.pop()
             continue
-        size, at = (_FIXED[kind], at) if kind in _FIXED else _varint(body, at)
-        if kind not in _FIXED and kind != _LENGTH:
-            return
-        if kind == _LENGTH and field == path[0]:
-            message = body[at : at + size]
-            yield message
-            if len(path) > 1:
-                yield from _messages(message, path[1:])
-        at += size
+        key, at = _varint(body, at)
+        wire = key & 7
+        if wire == _VARINT:
+            size, at = 0, _varint(body, at)[1]
+        elif wire == _LENGTH:
+            size, at = _varint(body, at)
+        else:
+            size = _SIZES.get(wire, end - at)
+        child = _CHILDREN[kind].get(key >> 3) if wire == _LENGTH else None
+        yield child
+        if child and len(around) < _MAX_DEPTH:
+            around.append((kind, end))
+            kind, end = child, min(at + size, end)
+        else:
+            at += size
 
 
-def _varint(body: memoryview, at: int) -> tuple[int, int]:
+def _varint(body: bytes, at: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 70, 7):
         if at >= len(body):

@@ -12,7 +12,5 @@ from chalicelib.events.well_formed import well_formed_text
 
 def decode(body: bytes | str) -> Iterator[Item]:
     """An event for each line, also for an unterminated last one. Lines end only at ``\\n``."""
-    lines = well_formed_text(json_text.text_of(body)).split("\n")
-    if lines[-1] == "":
-        lines.pop()
+    lines = json_text.lines_of(well_formed_text(json_text.text_of(body)))
     return (Decoded(index, NewEvent(message=line)) for index, line in enumerate(lines))

@@ -25,6 +25,7 @@ _BOM = "\ufeff"
 _MAX_PRIORITY = 191
 _US_OF_MS = 1000
 _PRIORITY = re.compile(r"<([0-9]{1,3})>", re.ASCII)
+_BEGIN = re.compile(rf"^{_PRIORITY.pattern}", re.ASCII | re.MULTILINE)
 _5424 = re.compile(r"1 (\S{1,64}) (\S{1,255}) (\S{1,255}) (\S{1,128}) (\S{1,128}) ", re.ASCII)
 _3164 = re.compile(
     rf"({MONTH.pattern}|[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T\S{{8,30}}) (\S{{1,255}}) (?:([^\s\[:]{{1,128}})(?:\[([^\]]{{1,128}})\])?: ?)?"
@@ -41,7 +42,7 @@ def decode(body: bytes | str, now_ms: int) -> Iterator[Item]:
     text = json_text.text_of(body)
     if text.lstrip()[:1] in ("{", "["):
         return decode_json(text)
-    if not any(_PRIORITY.match(line) for line in text.split("\n")):
+    if not _BEGIN.search(text):
         return plain.decode(text)
     clock = TimestampParser(UTC, now_ms * _US_OF_MS)
     return decoded_each(_messages(well_formed_text(text)), lambda index, line: _decoded(index, line, clock))
@@ -61,13 +62,11 @@ def encode(events: Sequence[NewEvent]) -> bytes:
 
 def _messages(text: str) -> Iterator[str | Refused]:
     """Each message with its continuation lines."""
-    begun: list[str] = []
-    for line in text.removesuffix("\n").split("\n"):
-        if _PRIORITY.match(line) and begun:
-            yield "\n".join(begun)
-            begun = []
-        begun.append(line)
-    yield "\n".join(begun)
+    start = 0
+    for begin in _BEGIN.finditer(text, 1):
+        yield text[start : begin.start() - 1]
+        start = begin.start()
+    yield text[start:].removesuffix("\n")
 
 
 def _decoded(index: int, line: str, clock: TimestampParser) -> Decoded:
