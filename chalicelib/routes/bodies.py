@@ -3,6 +3,9 @@
 JSON: a string is the log, an object is OpenMetadata's LogBatch, an empty body is a keep-alive. ``text/plain``, ``application/x-ndjson`` and
 ``application/octet-stream`` are log lines, ``application/gzip`` the same, compressed. All of them allow ``Content-Encoding: gzip``.
 
+API Gateway decodes a body as UTF-8, unless its type is binary: other bytes become U+FFFD. It does not pass on ``Content-Length``, so U+FFFD
+in ``text/plain`` is refused where nothing shows that the client sent it.
+
 API Gateway decompresses a body with ``Content-Encoding: gzip`` itself, and passes it on with the header. The expansion of a body is limited by
 its size as sent (``Allowance``); for a body that the gateway decompressed, that size is estimated.
 """
@@ -29,6 +32,13 @@ _JSON = "application/json"
 _GZIP = frozenset({"application/gzip", "application/x-gzip"})
 _PLAIN = frozenset({"text/plain", "application/x-ndjson", "application/octet-stream"})
 
+_PACKED = frozenset({"application/msgpack", "application/x-msgpack", "application/x-protobuf"})
+"""Types without a charset."""
+_CHARSET = re.compile(r';\s*charset\s*=\s*"?([^\s";]*)', re.IGNORECASE)
+_UTF8 = frozenset({"", "utf-8", "utf8", "us-ascii", "ascii"})
+_CONVERTED = re.compile(r"iso-8859-[0-9]{1,2}|windows-125[0-9]|utf-16(?:le|be)?", re.ASCII)
+"""Charsets that become UTF-8. Not all that Python knows: some take quadratic time."""
+_REPLACED = "\ufffd"
 _GZIP_AS_TEXT = "\x1f\ufffd"  # the magic number after a gateway decoded bytes as text
 _SMALL_BYTES = 256 * 1024
 """Up to this decompressed size the limits are those of a small body: the size as sent does not matter."""
@@ -83,6 +93,8 @@ def read_batch(event: Mapping[str, Any], headers: Mapping[str, str], budget: Bud
     if body.content_type == _JSON:
         return _from_json(body)
     if body.content_type in _PLAIN or body.content_type in _GZIP:
+        if isinstance(body.content, str):
+            _check_exact(body.content, headers)
         return Batch.from_bytes(body.content) if isinstance(body.content, bytes) else Batch.from_text(body.content)
     raise UnsupportedMediaTypeError(
         f"unsupported content type: send application/json, text/plain or application/gzip content_type={body.content_type!r}"
@@ -98,14 +110,46 @@ def read_body(event: Mapping[str, Any], headers: Mapping[str, str], budget: Budg
     if len(content) > budget.body_bytes:
         raise BatchTooLargeError(f"body is too large bytes={len(content)} limit={budget.body_bytes}")
     if not _is_packed(content_type, headers):
-        return Body(content_type, content, Allowance(budget, len(content), limit_bytes))
+        allowance = Allowance(budget, len(content), limit_bytes)
+        return Body(content_type, _in_utf8(content, content_type, headers), allowance)
     if not _is_gzip(content, content_type in _GZIP, by_gateway=not isinstance(raw, bytes)):
         allowance = Allowance(budget, _sent_bytes(content), limit_bytes)
         allowance.spend(len(content))
-        return Body(content_type, content, allowance)
+        return Body(content_type, _in_utf8(content, content_type, headers), allowance)
     assert isinstance(content, bytes)
     allowance = Allowance(budget, len(content), limit_bytes)
-    return Body(content_type, allowance.gunzip(content), allowance)
+    return Body(content_type, _in_utf8(allowance.gunzip(content), content_type, headers), allowance)
+
+
+def _in_utf8(content: str | bytes, content_type: str, headers: Mapping[str, str]) -> str | bytes:
+    """Content in UTF-8 instead of its declared charset; bytes of a body without one are unchanged. Raises UnsupportedMediaTypeError."""
+    found = _CHARSET.search(headers.get("content-type", ""))
+    charset = found[1].lower() if found else ""
+    if charset in _UTF8 or content_type in _PACKED:
+        return content
+    if isinstance(content, str):
+        _check_exact(content, headers)
+        content = content.encode(errors="replace")
+    try:
+        if _CONVERTED.fullmatch(charset):
+            return content.decode(charset).encode()
+    except (LookupError, ValueError) as error:
+        raise UnsupportedMediaTypeError(f"the body is not in its charset charset={charset!r}") from error
+    raise UnsupportedMediaTypeError(
+        f"unsupported charset: send UTF-8, or the bytes as application/octet-stream without one charset={charset!r}"
+    )
+
+
+def _check_exact(text: str, headers: Mapping[str, str]) -> None:
+    """Refuse text in which the gateway may have replaced bytes. Its length shows that it did not, except for characters that are cut after
+    three of four bytes. Raises UnsupportedMediaTypeError."""
+    if _REPLACED not in text:
+        return
+    is_packed = headers.get("content-encoding", "").strip().lower() not in ("", "identity")
+    if is_packed or headers.get("content-length") != str(len(text.encode(errors="replace"))):
+        raise UnsupportedMediaTypeError(
+            "the text is not UTF-8, or has U+FFFD, which replaces other bytes on the way: send it as application/octet-stream"
+        )
 
 
 def _is_packed(content_type: str, headers: Mapping[str, str]) -> bool:

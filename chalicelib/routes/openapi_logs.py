@@ -70,7 +70,7 @@ ERRORS: dict[int, tuple[int, str, str]] = {
     413: (413, "The body is too large, or decompresses to too many bytes.", "gzip body expands too far limit=67108864"),
     415: (
         415,
-        "Unsupported content type or content encoding.",
+        "Unsupported content type, content encoding or charset, or text that is not UTF-8.",
         "unsupported content type: send application/json, text/plain or application/gzip content_type='image/png'",
     ),
     500: (500, "Invalid configuration or an unexpected error; see the function's log.", "internal server error"),
@@ -278,7 +278,9 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "summary": "Append a batch of lines",
         "description": "200 means that the batch is stored. After a 503, or without a response, repeat the request with the same "
         "cookie or key; without either, a repeat is a new batch. A position that is invalid or of another run is ignored. Bytes are "
-        "stored unchanged; lone surrogates of JSON become U+FFFD, and a missing newline at the end is added. An append to an abandoned "
+        "stored unchanged, with a missing newline at the end; in JSON, which is UTF-8, other bytes and lone surrogates become U+FFFD. API Gateway "
+        "decodes `text/plain`, so text that is not UTF-8, or has U+FFFD, is refused (415): send it as `application/octet-stream`. A declared "
+        "charset `iso-8859-N`, `windows-125N` or `utf-16` is converted to UTF-8, another one refused. An append to an abandoned "
         "run makes it running again; 409: the run is closed.",
         "parameters": ["fqn", "runId", "session", "idempotencyKey"],
         "body": _BATCH,

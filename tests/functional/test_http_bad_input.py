@@ -62,6 +62,8 @@ REFUSED = [
     ("cut gzip by encoding", HALF, {"Content-Type": "text/plain", "Content-Encoding": "gzip"}, 400),
     ("gzip that a gateway took for text", HALF.decode(errors="replace"), {**JSON, "Content-Encoding": "gzip"}, 400),
     ("another encoding", "x", {"Content-Type": "text/plain", "Content-Encoding": "br"}, 415),
+    ("text that the gateway changed", "caf\ufffd", {"Content-Type": "text/plain"}, 415),
+    ("unknown charset", "x", {"Content-Type": "text/plain; charset=x"}, 415),
     ("a picture", b"\x89PNG", {"Content-Type": "image/png"}, 415),
     ("a form", "logs=a", {"Content-Type": "application/x-www-form-urlencoded"}, 415),
     ("an idempotency key that is too long", '"a"', {**JSON, "Idempotency-Key": "k" * 256}, 400),

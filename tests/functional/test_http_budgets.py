@@ -20,12 +20,15 @@ import app
 from chalicelib import composition
 from chalicelib.catalog import metadata
 from chalicelib.events.ports import Refused
-from chalicelib.ports import ListedObject
+from chalicelib.ports import ListedObject, Run
 from chalicelib.response_size import RESPONSE_BYTES, document_bytes, envelope_bytes
 from chalicelib.routes import budgets, paths
 from chalicelib.routes.budgets import EVENT_BYTES, Growth
 from chalicelib.routes.chalice_adapter import adapt
 from chalicelib.routes.event_bodies import Items
+from runlake.batches import MAX_LINE_BYTES
+from runlake.deliveries import TextDelivery
+from runlake.names import RunName
 from tests.functional.budget_requests import (
     DOCUMENTS,
     READING,
@@ -42,11 +45,13 @@ from tests.functional.budget_requests import (
 )
 from tests.functional.gateway import LOGS, STAGE, Answer, call, event_of, get, installed, post
 from tests.functional.largest_requests import LARGEST, Largest
+from tests.fuzz.shapes import otlp_values
 from tests.support.samples import DECLARED, JSON, LINES, NAMED, PROTOBUF, ROWS, SAMPLES, TEXT, Sample
 from tests.world import World
 
 MIB = 1024 * 1024
 BULK, EVENTS = SAMPLES["POST", "/v1/agents/elasticsearch/_bulk"], ("POST", "/v1/events/{fqn}/{runId}")
+OTLP = replace(SAMPLES["POST", "/v1/agents/otlp/v1/logs"], content_type=PROTOBUF)
 CLOSE = ("POST", f"{LOGS}/{{fqn}}/{{runId}}/close")
 
 
@@ -228,6 +233,15 @@ def test_values_over_the_limit_are_refused(world: World, sample: Sample) -> None
     assert sample.send(values(sample, sample.budget.values.limit - 20)).status < 413
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("before", [b"", b"\x0b\x0c"], ids=["plain", "behind a group"])
+def test_fields_of_protobuf_over_the_limit_are_refused(world: World, before: bytes) -> None:
+    limit, around = OTLP.budget.fields.floor, 5 + len(before)
+    answers = [OTLP.send(otlp_values(limit - around + more, before).body(), Content_Encoding="gzip") for more in (0, 1)]
+    assert [answer.status for answer in answers] == [400, 413] and is_empty(world)
+    assert f"too many values limit={limit}" in answers[1].body
+
+
 EXPANDING = [each for sample in READING if sample.budget.expanded_bytes.limit for each in sample.in_each_format()]
 
 
@@ -315,6 +329,22 @@ def test_a_full_lambda_payload_of_lines_is_stored(world: World) -> None:
     line = "a, [list, of] {words} in a line of the log\n"
     text = line * (EVENT_BYTES // len(line) - 1)
     assert post("svc.a/r1", text, {"Content-Type": TEXT}).status == 200
+
+
+NOISE = random.Random(3).randbytes(MAX_LINE_BYTES).replace(b"\n", b"\r")
+
+
+@pytest.mark.behavior("The longest line that the client sends is stored, whatever its bytes.")
+@pytest.mark.parametrize("shorter", [1, 0])
+@pytest.mark.parametrize(
+    "line", [b" " * MAX_LINE_BYTES, bytes(MAX_LINE_BYTES), NOISE, NOISE[: MAX_LINE_BYTES // 2].ljust(MAX_LINE_BYTES, b"\xe9")],
+    ids=["spaces", "zeros", "noise", "mixed"],
+)  # fmt: skip
+def test_longest_line_of_the_client_is_stored(world: World, line: bytes, shorter: int) -> None:
+    packed = TextDelivery(RunName("svc.a", "r1")).pack(line[shorter:])
+    assert len(base64.b64encode(packed)) < EVENT_BYTES - 64 * 1024, "an event has the headers as well"
+    assert post("svc.a/r1", packed, {"Content-Type": "application/gzip"}).status == 200
+    assert world.body("segments/0000000000", Run("svc.a", "r1")) == line[shorter:] + b"\n"
 
 
 def test_bulk_with_names_too_long_for_its_response_is_refused_before_anything_is_stored(world: World) -> None:

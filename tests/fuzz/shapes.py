@@ -91,6 +91,11 @@ def _proto(unit: bytes, size: int, *fields: int, before: bytes = b"") -> Shape:
     return Shape(_OTLP, PROTOBUF, inner, len(before) + len(inner) + len(heads), head=before + heads)
 
 
+def otlp_values(count: int, before: bytes = b"") -> Shape:
+    """A record with a list of empty values, behind other bytes."""
+    return _proto(b"\x0a\x00", 2 * count, 1, 2, 2, 5, 5, before=before)
+
+
 def _record_of_attributes(count: int) -> bytes:
     """A record with attributes of different names and values."""
     pairs = b"".join(b"\x32\x0c\x0a\x04k%03d\x12\x04\x0a\x02%02x" % (number, number) for number in range(count))
@@ -283,9 +288,9 @@ SHAPES: dict[str, Shape] = {
     "otlp many scopes": _proto(b"\x12\x00", 4 * MIB - KIB, 1),
     "otlp many resources": Shape(_OTLP, PROTOBUF, b"\x0a\x00"),
     "otlp attributes": _proto(b"\x32\x00", 4 * MIB - KIB, 1, 2, 2),
-    "otlp values": _proto(b"\x0a\x00", 4 * MIB - KIB, 1, 2, 2, 5, 5),
+    "otlp values": otlp_values(2 * MIB - KIB),
     "otlp records of attributes": _proto(_record_of_attributes(100), 1_230 * 1_404, 1, 2),
-    "otlp groups and values": _proto(b"\x0a\x00", 4 * MIB - KIB, 1, 2, 2, 5, 5, before=b"\x0b\x0c"),
+    "otlp groups and values": otlp_values(2 * MIB - KIB, b"\x0b\x0c"),
     "otlp fields": _proto(b"\x08\x00", 4 * MIB - KIB, 1, 2, 2),
     "otlp resource": _proto(b"\x0a\x00", 4 * MIB - KIB, 1, 1),
     "otlp that announces more": Shape(_OTLP, PROTOBUF, b"\x0a\xff\xff\xff\xff\x07"),

@@ -148,6 +148,14 @@ def test_behaviour_03_a_key_makes_a_repeat_harmless(stack: Stack, run_id: str) -
     assert read_lines(url) == ["one"]
 
 
+def test_bytes_of_text_are_unchanged_or_refused(stack: Stack, run_id: str) -> None:
+    url, octets = url_of(stack, "text.bytes", run_id), {"Content-Type": "application/octet-stream"}
+    assert send(url, b"caf\xe9\n")[0] == 415
+    assert send(url, "caf\ufffd\n")[0] == send(url, b"caf\xe9\n", **octets)[0] == 200
+    with urlopen(url_of(stack, "text.bytes", run_id, "/download"), timeout=PATIENCE_S) as answer:
+        assert answer.read() == "caf\ufffd\n".encode() + b"caf\xe9\n"
+
+
 def test_behaviour_04_concurrent_closes_give_one_logs_txt(stack: Stack, run_id: str) -> None:
     url = url_of(stack, "svc.closed", run_id)
     send(url, "a\nb\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 import tracemalloc
 from contextlib import suppress
 from functools import partial
@@ -16,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.errors import BatchTooLargeError, InvalidBatchError
-from chalicelib.routes.allowance import gunzip
+from chalicelib.routes.allowance import Allowance, gunzip
 from chalicelib.routes.bodies import UnsupportedMediaTypeError, read_batch
 from chalicelib.routes.budgets import LINES
 
@@ -102,6 +103,57 @@ def test_bytes_that_are_no_utf8() -> None:
     assert read(b"a\xffb", "text/plain") == b"a\xffb\n"
 
 
+@pytest.mark.parametrize(
+    ("body", "content_type", "headers", "stored"),
+    [
+        (b"caf\xe9\n", "application/octet-stream", {}, b"caf\xe9\n"),
+        (b"caf\xe9\n", "application/octet-stream; charset=ISO-8859-1", {}, b"caf\xc3\xa9\n"),
+        (packed(b"\x80\n"), 'application/gzip; charset="windows-1252"', {}, "€\n".encode()),
+        (packed(b"caf\xe9\n"), "text/plain; charset=iso-8859-15", {"Content_Encoding": "gzip"}, b"caf\xc3\xa9\n"),
+        ("é\n".encode("utf-16"), "application/octet-stream;charset=utf-16", {}, b"\xc3\xa9\n"),
+        ("e\n", "text/plain; charset=iso-8859-1", {}, b"e\n"),
+        ("e\n".encode("utf-16-le").decode(), "text/plain; charset=UTF-16LE", {}, b"e\n"),
+        ('"e"', "application/json; charset=iso-8859-1", {}, b"e\n"),
+        ("caf\ufffd\n", "text/plain", {"Content_Length": "7"}, "caf\ufffd\n".encode()),
+        (
+            "caf\ufffd\n",
+            "text/plain; charset=us-ascii",
+            {"Content_Length": "7", "Content_Encoding": "identity"},
+            "caf\ufffd\n".encode(),
+        ),
+        ('"caf\ufffd"', "application/json", {}, "caf\ufffd\n".encode()),
+    ],
+)
+def test_bytes_of_any_charset_are_kept_or_converted(body: Any, content_type: str, headers: dict[str, str], stored: bytes) -> None:
+    assert read(body, content_type, **headers) == stored
+
+
+@pytest.mark.behavior("Text that is not UTF-8 is stored byte by byte or refused, never changed.")
+@pytest.mark.parametrize(
+    ("body", "content_type", "headers"),
+    [
+        ("caf\ufffd\n", "text/plain", {}),
+        ("caf\ufffd\n", "text/plain", {"Content_Length": "5"}),
+        ("caf\ufffd\n", "text/plain; charset=utf-8", {"Content_Length": "6"}),
+        ("caf\ufffd\n", "text/plain", {"Content_Length": "7", "Content_Encoding": "gzip"}),
+        ("caf\ufffd\n", "text/plain; charset=iso-8859-1", {"Content_Length": "5"}),
+        ('"caf\ufffd"', "application/json; charset=iso-8859-1", {}),
+    ],
+)
+def test_text_with_replaced_bytes_is_refused(body: str, content_type: str, headers: dict[str, str]) -> None:
+    with pytest.raises(UnsupportedMediaTypeError, match="application/octet-stream"):
+        read(body, content_type, **headers)
+
+
+@pytest.mark.parametrize(
+    ("body", "charset"),
+    [("x", "ebcdic"), ("x", "punycode"), ("x", "zlib"), ("x", "iso-8859-99"), (b"\x81", "windows-1252"), (b"abc", "utf-16le")],
+)
+def test_unreadable_charset_is_refused(body: Any, charset: str) -> None:
+    with pytest.raises(UnsupportedMediaTypeError, match=f"charset='{charset}'"):
+        read(body, f"application/octet-stream; charset={charset}")
+
+
 def test_nul_and_control_characters_are_log_too() -> None:
     assert read(json.dumps("a\0b\x1b[31m\r\n\x7f")) == b"a\0b\x1b[31m\r\n\x7f\n"
 
@@ -170,6 +222,23 @@ def test_a_gzip_bomb_is_refused_in_bounded_memory(members: int) -> None:
         assert tracemalloc.get_traced_memory()[1] < 24 * MIB
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "content", [b'"' + b"," * 200_000 + b'"', b'"\n"\n"' + b'\\"[' * 99_999 + b'"\n"\\\\",0', b'"a\n' + b'"{\n' * 99_999]
+)
+def test_commas_in_long_strings_are_no_values(content: bytes) -> None:
+    """Strings of lines end with the line, those of a document at their quote: each has a text of more than one piece."""
+    lines = [re.sub(rb'"(?:[^"\\]|\\.)*(?:"|$)', b"", line) for line in content.split(b"\n")]
+    expected = 1 + max(sum(map(len, (re.findall(rb"[,\[{]", each) for each in texts))) for texts in (lines, [_document(content)]))
+    allowance = Allowance(BUDGET, 0, LIMIT)
+    before = allowance.values
+    allowance.check_values(content)
+    assert before - allowance.values == expected
+
+
+def _document(content: bytes) -> bytes:
+    return re.sub(rb'"(?:[^"\\]|\\.)*(?:"|$)', b"", content, flags=re.DOTALL)
 
 
 def test_the_limit_itself_is_allowed() -> None:
