@@ -16,7 +16,7 @@ from tests.docs.pages import DOCS, PAGES, PROJECT, anchor, blocks, headings, nam
 
 CHANGELOG_WORDS = 1000
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-_TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
+_TEST = re.compile(r"`((?:client/)?tests/[\w/]+\.py)(?:::(\w+))?`")
 _MACHINE = re.compile(r"(?<![\w.])(/(?:work|root|home|Users|tmp|mnt)/[\w.-]+)")
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -109,7 +109,7 @@ class Buffer:
         self._flush_to = 0
         self._gap_lines = 0
         self._gaps: deque[int] = deque()  # offsets of the lines that state gaps, unless they are acknowledged
-        self._is_skipping = self._is_ended = self._is_saver_stopped = self._is_inside = False
+        self._is_ended = self._is_saver_stopped = self._is_inside = False
         self._of_handlers: deque[bytes] = deque()
         self.dropped_lines = state.dropped
 
@@ -238,9 +238,6 @@ class Buffer:
         with self._changed, self._inside():
             if not self._is_ended:
                 line, self._line = bytes(self._line) + b"\n" if self._line else b"", bytearray()
-                if self._is_skipping:
-                    self._is_skipping = False
-                    self._drop(1)
                 if line:
                     self._append(line)
                 self._append_gap_line()
@@ -297,10 +294,10 @@ class Buffer:
             self.put(self._of_handlers.popleft())
 
     def _put(self, data: bytes) -> bool:
-        if self._line or self._is_skipping or not data.endswith(b"\n"):
+        if self._line or not data.endswith(b"\n"):
             data = self._complete(data)
             if not data:
-                return not self._is_skipping
+                return True
         if self._is_ended or not self._make_room(len(data)):
             self._drop(self._count(data))
             return False
@@ -324,12 +321,6 @@ class Buffer:
 
     def _complete(self, data: bytes) -> bytes:
         """The complete lines; the rest waits for its newline. A line that no request can carry is ended early."""
-        if self._is_skipping:
-            _, newline, data = data.partition(b"\n")
-            if not newline:
-                return b""
-            self._is_skipping = False
-            self._drop(1)
         lines, newline, rest = data.rpartition(b"\n")
         complete = bytes(self._line) + lines + newline if newline else b""
         if newline:
