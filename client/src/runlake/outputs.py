@@ -47,11 +47,12 @@ class Output:
 
     def _pieces(self, data: bytes) -> list[bytes]:
         """Complete lines as one piece, then full pieces of a line that is too long; the rest stays in ``_line``."""
-        lines, newline, rest = data.rpartition(b"\n")
+        end = data.rfind(b"\n") + 1
         pieces = []
-        if newline:
-            pieces, self._line = [bytes(self._line + lines + newline)], bytearray()
-        self._line += rest
+        if end:
+            pieces = [b"".join((self._line, memoryview(data)[:end])) if self._line or end < len(data) else data]
+            self._line = bytearray()
+        self._line += data[end:] if end else data
         while len(self._line) > self._line_bytes:
             pieces.append(bytes(self._line[: self._line_bytes]))
             del self._line[: self._line_bytes]

@@ -100,6 +100,32 @@ class Pace:
     next_notice_s: float = 60.0
 
 
+class _Packing:
+    """A batch in the form in which it is sent; made in a thread of its own if that is ``ahead`` of its turn: compression does not hold the
+    interpreter."""
+
+    def __init__(self, batch: Batch, pack: Callable[[bytes], bytes], *, ahead: bool) -> None:
+        self.batch, self._pack = batch, pack
+        self._packed: bytes | None = None
+        self._thread = threading.Thread(target=self._work, name="runlake-packing", daemon=True) if ahead else None
+        if self._thread is not None:
+            try:
+                self._thread.start()
+            except RuntimeError:  # the interpreter is shutting down
+                self._thread = None
+
+    def packed(self) -> bytes:
+        """The bytes to send."""
+        if self._thread is not None:
+            self._thread.join()
+        if self._packed is None:
+            self._packed = self._pack(self.batch.data)
+        return self._packed
+
+    def _work(self) -> None:
+        self._packed = self._pack(self.batch.data)
+
+
 class _StoppedError(Exception):
     """``finish`` no longer waits: the state belongs to the next process."""
 
@@ -111,7 +137,7 @@ class Shipper:
     response, in the shipper's thread. ``notify`` gets messages for a person, each once. ``before_end`` ships what other processes of the run
     left, before the run is closed. ``starts_again``: whether lines of a closed run go to its next attempt; else they stay on disk.
 
-    Memory in addition to the buffer's: a batch or a line, twice.
+    Memory in addition to the buffer's: two batches or lines, twice.
     """
 
     def __init__(
@@ -138,6 +164,7 @@ class Shipper:
         self._starting = threading.Lock()
         self._state = threading.Condition()
         self._in_flight: Batch | None = None
+        self._packing: _Packing | None = None
         self._finish = _Finish()
         self._is_access_refused = self._is_permanent = False
         self._last_error = ""
@@ -380,17 +407,26 @@ class Shipper:
 
     def _ship_next(self) -> bool:
         """Ship one batch; False at the end."""
-        self._buffer.wait(1, None)
-        self._buffer.wait(self._pace.batch_bytes, self._pace.interval_s)
-        batch = self._buffer.take(self._pace.batch_bytes, self._delivery.fit_to_request)
-        if batch is None:
+        if self._packing is None:
+            self._buffer.wait(1, None)
+            self._buffer.wait(self._pace.batch_bytes, self._pace.interval_s)
+        packing, self._packing = self._packing or self._packed_next(), None
+        if packing is None:
             return not self._buffer.is_drained
-        self._in_flight = batch
-        if batch.data:
-            self._retry(partial(self._append, self._delivery.pack(batch.data)))
+        self._in_flight = packing.batch
+        if packing.batch.data:
+            self._packing = self._packed_next(ahead=True)
+            self._retry(partial(self._append, packing.packed()))
         else:
-            self._answered(batch)
+            self._answered(packing.batch)
         return True
+
+    def _packed_next(self, *, ahead: bool = False) -> _Packing | None:
+        """The next batch; ``ahead``: only a full one, which is packed while the one before is under way."""
+        if ahead and self._buffer.pending_bytes < self._pace.batch_bytes:
+            return None
+        batch = self._buffer.take(self._pace.batch_bytes, self._delivery.fit_to_request)
+        return None if batch is None else _Packing(batch, self._delivery.pack, ahead=ahead)
 
     def _retry(self, act: Callable[[Archive], None]) -> None:
         """Call until it succeeds, is refused for good, or ``finish`` no longer waits."""
