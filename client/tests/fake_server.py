@@ -363,6 +363,9 @@ class _Handler(BaseHTTPRequestHandler):
             return self._json({"code": 400, "message": "the log browser of this pipeline is the run log"}, 400)
         with fake.changed:
             number = body.get("attempt", 1)
+            if body.get("join") and "attempt" not in body:
+                attempts = {name: n for n in range(2, 10) if (fqn, name := f"{run_id}~{n}") in fake.runs}
+                number = max((n for name, n in attempts.items() if not fake.runs[fqn, name].closed), default=1)
             while True:
                 name = run_id if number == 1 else f"{run_id}~{number}"
                 run = fake.runs[fqn, name]

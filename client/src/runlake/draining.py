@@ -165,7 +165,7 @@ class BackgroundDrain:
                 return
             with suppress(Exception):  # it stays as it is
                 state = _state_of(folder)
-                if state is None or state.is_refused:
+                if state is None or state.is_refused or not is_same_address(state.url, self._settings.url):
                     continue
                 budget = state.begin + left_bytes
                 result = drain_folder(
