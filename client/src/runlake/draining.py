@@ -31,7 +31,7 @@ _MOST_BYTES, _MOST_S, _MOST_FOLDERS = 32 * 1024 * 1024, 30.0, 100
 """Of a drain in the background."""
 _MOST_FAILURES = 3
 """One after another: the server is away, or refuses the token."""
-_UNFINISHED_S = 3600.0
+_UNFINISHED_S = 7 * 86_400.0
 _LIMITS = 4
 """Times the limit of one spool: the size that all folders of dead processes may have together."""
 

@@ -58,9 +58,10 @@ class ZonedFormatter(logging.Formatter):
 class RunlogHandler(logging.Handler):
     """Ships records to one run of a pipeline, in batches, from its own thread.
 
-    A logging call formats, and copies into memory: ``memory_bytes``, then ``spool_bytes`` on disk; beyond both, lines are dropped and counted,
-    and a line in the log states how many. Each line is stored once and in order, despite outages of the server. ``close`` waits at most
-    ``exit_s`` seconds, at exit too; remaining lines stay on disk for ``runlake drain``.
+    A logging call formats, and copies into memory, ``memory_bytes`` at most; within a second, lines are stored or on disk, ``spool_bytes`` at most.
+    Beyond both, lines are dropped and counted, and a line in the log states how many. Each line is stored once and in order, despite outages of
+    the server and deaths of the process. ``close`` waits at most ``exit_s`` seconds, at exit too; what is on disk then is shipped by the next
+    process, or by ``runlake drain``.
     After a fork, parent and child ship to the same run, each its own lines; only the process that created the handler closes the run. Lines
     that come after the run was closed are in its next attempt, and the process that started that closes it at its end. A handler that is to
     close the run, or has another logging method than ``runlog``, sends a heartbeat after every ``heartbeat_s`` seconds without requests.
