@@ -195,7 +195,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, method: str) -> None:
         fake = self.server.fake
-        self.body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        size = int(self.headers.get("content-length") or 0)
+        self.body = self.rfile.read(size)
+        if len(self.body) < size:  # the request was cut
+            self.close_connection = True
+            return
         fake.requests.append((method, self.path, {name.lower(): value for name, value in self.headers.items()}))
         fault = fake.fault(method, self.path)
         if fault in ("400", "500", "503"):
