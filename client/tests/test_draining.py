@@ -180,7 +180,7 @@ def test_batch_that_is_refused_again_stays_in_its_folder(server: FakeServer, tmp
     server.fault = lambda method, path: "400" if path.endswith("/logs/p/r") else ""
     folder = leave(tmp_path, server.url, TEXT, is_refused=True, position="s1.0")
     (result,) = drained(tmp_path, server.url)
-    assert (result.left, result.refused, result.reason) == (50, 0, "as the test requires")
+    assert (result.left, result.aside, result.reason) == (50, 0, "as the test requires")
     assert folders_in(tmp_path) == [folder]
 
 

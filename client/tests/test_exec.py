@@ -136,7 +136,7 @@ def test_without_the_server_the_command_runs_all_the_same_and_its_lines_are_drai
     server.up()
     environment = {"RUNLAKE_SPOOL_DIR": str(tmp_path), "RUNLAKE_URL": server.url}
     drained = CliRunner().invoke(runlake, ["drain"], env=environment)
-    assert (drained.exit_code, drained.output) == (0, "2 lines stored, 0 wait on, 0 folders could not be read or sent\n")
+    assert (drained.exit_code, drained.output) == (0, "2 lines stored, 0 still wait, 0 folders could not be read or sent\n")
     assert archived(server)[0] == b"out\n"
     assert list(tmp_path.iterdir()) == []
     assert CliRunner().invoke(runlake, ["drain", "--json"], env=environment).output == '{"stored": 0, "kept": 0, "failed": 0}\n'

@@ -456,7 +456,8 @@ def test_no_command_is_advised_for_a_run_that_can_never_be_closed(server: FakeSe
     handler = RunlogHandler("p", "r", settings=settings, close_run=True, tell=notices.append)
     handler.write("one\n")
     handler.close()
-    assert notices[1:] == ["p/r cannot be closed: as the test requires", "1 lines of p/r are lost: dropped=0 refused=1"]
+    listing = f"runlake --spool-dir {settings.spool_root} drain --list"
+    assert notices[1:] == ["p/r cannot be closed: as the test requires", f"1 lines of p/r were refused: `{listing}` shows them"]
     assert "as the test requires" in notices[0]
 
 
@@ -499,6 +500,26 @@ def test_drain_says_what_waits_for_which_run_and_server(server: FakeServer, tmp_
     assert why in answered(server, "--spool-dir", str(tmp_path), "drain", "--list")
 
 
+def test_drain_list_fits_80_columns_and_has_no_password(server: FakeServer, tmp_path: Path) -> None:
+    leave(tmp_path, server.url.replace("127", "user:secret@127"), name="f" * 49)
+    environment = {"NO_COLOR": "1", "RUNLAKE_SPOOL_DIR": str(tmp_path)}
+    code, written = on_a_pty(["-m", "runlake", "drain", "--list"], environment)
+    head, row, note = written.splitlines()
+    assert (code, head.split(), row.split()[1:4]) == (0, ["FOLDER", "LINES", "SIZE", "AGE"], ["1", "4", "B"])
+    assert note == f"  p/r for {server.url}" and max(map(len, written.splitlines())) <= 80
+    assert "secret" not in call(server, "--spool-dir", str(tmp_path), "--token", "x", "drain").output
+
+
+def test_drain_reports_lines_that_it_put_aside(server: FakeServer, tmp_path: Path) -> None:
+    leave(tmp_path, server.url)
+    server.fault = lambda method, path: "400" if path.endswith("/logs/p/r") else ""
+    result = call(server, "--spool-dir", str(tmp_path), "drain")
+    assert (result.exit_code, result.stdout) == (1, "0 lines stored, 1 still wait, 0 folders could not be read or sent\n")
+    assert f"1 lines of p/r were refused: `runlake --spool-dir {tmp_path} drain --list` shows them" in result.stderr
+    (row,) = map(json.loads, answered(server, "--spool-dir", str(tmp_path), "drain", "--list", "--json").splitlines())
+    assert (row["lines"], row["reason"]) == (1, "as the test requires")
+
+
 def test_drain_discards_what_is_named_and_nothing_else(server: FakeServer, tmp_path: Path) -> None:
     leave(tmp_path, server.url)
     leave(tmp_path, server.url, name="kept")
@@ -507,7 +528,8 @@ def test_drain_discards_what_is_named_and_nothing_else(server: FakeServer, tmp_p
         call(server, *spool, "drain", "--discard", "typo", "--discard", "left")
     )
     assert len(folders_in(tmp_path)) == 2
-    assert answered(server, *spool, "drain", "--discard", "left") == "left is deleted, and its lines are lost\n"
+    left = str(tmp_path / "left")
+    assert answered(server, *spool, "drain", "--discard", left) == f"{left} is deleted, and its lines are lost\n"
     assert [folder.name for folder in folders_in(tmp_path)] == ["kept"]
     assert not (tmp_path / "left").exists() and server.requests == []
 

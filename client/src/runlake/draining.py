@@ -19,7 +19,7 @@ from runlake.deliveries import Delivery, EventDelivery
 from runlake.errors import RunlakeError, SettingsError
 from runlake.methoddelivery import MethodConnection, MethodDelivery
 from runlake.methods import choose_method
-from runlake.names import RunName, is_same_address
+from runlake.names import RunName, is_same_address, public_url
 from runlake.profiles import TOKEN_FORMS
 from runlake.settings import Settings
 from runlake.shipper import Pace, Shipper
@@ -38,15 +38,15 @@ _LIMITS = 4
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """What became of a folder: lines (or events) stored, refused and left; the bytes of those that do not wait any more; ``is_done``: it is deleted;
-    else ``reason`` says why not. ``run``: as the folder named it; ``stored_as``: the attempt."""
+    """What became of a folder: lines (or events) stored, refused and put aside, and left; the bytes of those that do not wait any more;
+    ``is_done``: it is deleted; else ``reason`` says why not. ``run``: as the folder named it; ``stored_as``: the attempt."""
 
     url: str
     run: RunName
     stored_as: RunName
     unit: str
     stored: int
-    refused: int
+    aside: int
     bytes: int
     left: int
     is_done: bool
@@ -116,7 +116,7 @@ def drain_folder(
         reason = spool.state.reason
         is_done = not folder.exists()
         return Drained(
-            state.url, state.run, shipper.run, delivery.unit, counts.stored_lines, counts.refused_lines,
+            state.url, state.run, shipper.run, delivery.unit, counts.stored_lines, counts.aside_lines,
             buffer.begin - state.begin, counts.kept_lines, is_done, reason, tuple(text for text in notices if root not in text),
         )  # fmt: skip
 
@@ -125,8 +125,9 @@ def check_address(state: SpoolState, settings: Settings) -> None:
     """Raises SettingsError if the settings have a token, and not the address of the folder's server: the token may belong to another one."""
     has_token = any(getattr(settings, name) for name in TOKEN_FORMS)
     if has_token and not (settings.url and is_same_address(state.url, settings.url)):
-        following = f"give its address and token: --url {state.url}, or a --profile with it"
-        raise SettingsError(f"its lines are for another server: {state.url}", next_step=following)
+        url = public_url(state.url)
+        following = f"give its address and token: --url {url}, or a --profile with it"
+        raise SettingsError(f"its lines are for another server: {url}", next_step=following)
 
 
 class BackgroundDrain:

@@ -321,7 +321,8 @@ class RunlogHandler(logging.Handler):
         return Spool(root, state, settings.spool_bytes, self._report_disk)
 
     def _report_disk(self, error: OSError) -> None:
-        self._notify(f"{self.run}: the spool cannot be written, lines wait in memory: {error}")
+        following = "correct it, or name another folder by RUNLAKE_SPOOL_DIR"
+        self._notify(f"{self.run}: the spool cannot be written, lines wait in memory: {error} ({following})")
 
     def _drain_group(self, archive: Archive) -> None:
         """Ship what dead children left, while the run is open."""

@@ -42,7 +42,7 @@ from runlake.errors import (
     UnavailableError,
 )
 from runlake.heartbeats import Heartbeats
-from runlake.names import RunName
+from runlake.names import RunName, public_url
 from runlake.notices import WaitNotices
 from runlake.outcomes import RunEnd
 from runlake.pacing import Backoff
@@ -69,19 +69,21 @@ def to_stderr(text: str) -> None:
 
 @dataclass(slots=True)
 class Counts:
-    """Lines (or events) by what became of them, requests, and failed requests. ``kept_lines``: left on disk for ``runlake drain``."""
+    """Lines (or events) by what became of them, requests, and failed requests. ``kept_lines``: left on disk for ``runlake drain``;
+    ``aside_lines``: those of the refused ones that are on disk."""
 
     stored_lines: int = 0
     dropped_lines: int = 0
     refused_lines: int = 0
     kept_lines: int = 0
+    aside_lines: int = 0
     cut_lines: int = 0
     requests: int = 0
     failures: int = 0
 
     @property
     def lost_lines(self) -> int:
-        """Lines that are not in the archive, and that ``runlake drain`` will not add either."""
+        """Lines that are not in the archive, and that no drain adds unless a person has corrected the cause."""
         return self.dropped_lines + self.refused_lines
 
 
@@ -362,10 +364,13 @@ class Shipper:
             self._report(f"the end of {self.run} waits in {root}: {command}, or it is abandoned after a day")
 
     def _report_losses(self) -> None:
-        counts = self.counts
-        if counts.lost_lines:
-            how = f"dropped={counts.dropped_lines} refused={counts.refused_lines}"
-            self._report(f"{counts.lost_lines} {self._delivery.unit} of {self.run} are lost: {how}")
+        counts, root = self.counts, self._buffer.spool_root
+        if lost := counts.lost_lines - counts.aside_lines:
+            how = f"dropped={counts.dropped_lines} refused={counts.refused_lines - counts.aside_lines}"
+            self._report(f"{lost} {self._delivery.unit} of {self.run} are lost: {how}")
+        if counts.aside_lines and root is not None:
+            what = f"{counts.aside_lines} {self._delivery.unit} of {self.run} were refused"
+            self._report(f"{what}: `{drain_command(root)} --list` shows them")
 
     def _work(self) -> None:
         _own.shipping = True
@@ -480,7 +485,7 @@ class Shipper:
             return 0.0
         self._is_permanent = True
         if isinstance(error, NotFoundError) and self._archive is not None and not self._archive.is_runlake():
-            error = AddressError(404, f"the server at this address is not Runlake: {error} url={self._archive.url}")
+            error = AddressError(404, f"the server at this address is not Runlake: {error} url={public_url(self._archive.url)}")
         self._report_error(error)
         with suppress(_StoppedError):
             self._record(reason=str(error))
@@ -546,6 +551,8 @@ class Shipper:
     def _continue_in_next_attempt(self, error: RunClosedError) -> float | None:
         """Seconds to wait before the batch is sent to the next attempt; None: it stays for the disk."""
         if not self._starts_again or self._moves >= MAX_MOVES:
+            if not self._starts_again:
+                error.next_step = "`runlake drain --next-attempt` stores them in its next attempt"
             self._stop_storing(error)
             return None
         self._moves += 1
@@ -641,6 +648,7 @@ class Shipper:
         """Keep a refused batch in a folder of its own, where ``drain --list`` shows it."""
         with suppress(OSError):
             self._spool.put_aside(sent.data, position=None, reason=reason, is_refused=True)
+            self._counts.aside_lines += sent.lines
 
     def _answered(self, sent: Batch, position: str | None = None, stored: int = 0, refused: int = 0) -> None:
         """The batch is stored or refused: first the state says so, then its bytes are forgotten."""

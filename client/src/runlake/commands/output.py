@@ -37,9 +37,11 @@ def show_json(value: Any) -> None:
     _write(sys.stdout, json_text(json.dumps(value, ensure_ascii=False)))
 
 
-def show_rows(heads: Sequence[str], rows: Iterable[Sequence[str]], *, optional: int = 0, notes: Iterable[str] = ()) -> None:
+def show_rows(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], *, optional: int = 0, notes: Iterable[Sequence[str]] = ()
+) -> None:
     """A table on a terminal; rows with tabs, without heads, in a pipe, as they come. No cell is shortened to fit the window. On a terminal,
-    ``optional`` is how many of the last columns are left out where the window is too narrow, and ``notes`` are below the rows, cut to it."""
+    ``optional`` is how many of the last columns are left out where the window is too narrow, and ``notes`` are lines below each row, cut to it."""
     cells = ([label(cell) for cell in row] for row in rows)
     if not is_terminal():
         for row in cells:
@@ -50,13 +52,13 @@ def show_rows(heads: Sequence[str], rows: Iterable[Sequence[str]], *, optional: 
     window = shutil.get_terminal_size().columns
     while optional and sum(widths) + 2 * len(widths) - 2 > window:
         widths, optional = widths[:-1], optional - 1
-    for row, note in zip(table, chain(("",), notes, repeat("")), strict=False):
+    for row, note in zip(table, chain(((),), notes, repeat(())), strict=False):
         if row is table[0] and not any(heads):
             continue
         padded = [cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=False)]
         _write(sys.stdout, "  ".join(padded).rstrip())
-        if note:
-            _write(sys.stdout, _coloured(_fitted(f"  {label(note)}", window), _DIM))
+        for line in filter(None, note):
+            _write(sys.stdout, _coloured(_fitted(f"  {label(line)}", window), _DIM))
 
 
 def show_table(rows: Iterable[Any], heads: Sequence[str], row: Callable[[Any], Sequence[str]], *, as_json: bool) -> None:

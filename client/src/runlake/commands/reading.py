@@ -96,7 +96,7 @@ def runs(
             show_table(listed, (*_HEADS[-len(names) :], *_FACTS), lambda facts: _run_row(facts, names), as_json=as_json)
         else:
             rows = [[*(facts[name] for name in names), *_summary(facts)] for facts in listed]
-            show_rows((*_HEADS[-len(names) :], *_SUMMARY), rows, optional=2, notes=map(_why, listed))
+            show_rows((*_HEADS[-len(names) :], *_SUMMARY), rows, optional=2, notes=[[_why(facts)] for facts in listed])
         report_rest(is_all, limit)
         if not listed:
             named = shlex.join([pipeline]) if pipeline else "FQN"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,14 @@ from typing import Any
 import click
 
 from runlake.browsing import checked_run
-from runlake.commands.output import report, report_error, show_json, show_rows, show_text, size_of, time_of
+from runlake.commands.output import ago_of, is_terminal, report, report_error, show_json, show_rows, show_text, size_of, time_of
 from runlake.commands.session import Session, fqn_argument, json_option, pass_session, run_argument
 from runlake.commands.times import HeartbeatSeconds, Seconds
 from runlake.draining import Drained, Waiting, discard, drain_folder, waiting_in
 from runlake.errors import RunlakeError, SettingsError
 from runlake.execution import execute
 from runlake.handler import RunlogHandler
-from runlake.names import RunName, page_url
+from runlake.names import RunName, page_url, public_url
 from runlake.outcomes import CANCELLED, FAILED
 from runlake.settings import RUN_LOG
 from runlake.spool import drain_command, folders_in
@@ -107,7 +108,8 @@ def execute_command(
     own log: RUN~2, RUN~3, … The command has RUNLAKE_FQN, RUNLAKE_RUN_ID and RUNLAKE_START in its environment: lines that it logs by the
     library join this attempt.
 
-    The exit code is the command's even if lines could not be stored: they wait on disk, and a message says where.
+    The exit code is the command's even if lines could not be stored: they wait on disk, and a message says where. 126 and 127: the command could
+    not be started. 125: nothing was run, because options or settings are wrong.
     """
     started: list[StartedRun] = []
     with Supervisor() as supervisor:  # before the handler, whose run no signal leaves open
@@ -136,7 +138,7 @@ def execute_command(
 
 @click.command()
 @click.option("--patience", type=Seconds(), default=30.0, show_default=True, help="Seconds to wait without progress.")
-@click.option("--list", "is_list", is_flag=True, help="Do not send: list the waiting lines with run, server and folder.")
+@click.option("--list", "is_list", is_flag=True, help="Do not send: list what waits, with run, server, age and reason.")
 @click.option("--next-attempt", is_flag=True, help="Store lines of runs that were closed meanwhile in their next attempts.")
 @click.option(
     "--discard",
@@ -151,32 +153,35 @@ def drain(session: Session, patience: float, is_list: bool, next_attempt: bool, 
     """Ship the lines, and ends of runs, that programs left on disk because they were killed or the server was away.
 
     A run is ended only if the program had reported its end. Lines of a run that was closed meanwhile stay, unless --next-attempt is set. Programs
-    that start on this machine drain in the background; this command says why something stays.
+    that start on this machine drain in the background; this command says why something stays. Exit code 1: something was left or refused.
     """
     settings = session.settings()
     folders = folders_in(settings.spool_root)
     if is_list:
-        _list(folders, as_json)
+        _list(settings.spool_root, folders, as_json)
         return
     if discarded:
         _discard(settings.spool_root, folders, discarded, as_json)
         return
     drained = kept = failed = 0
+    over_s = time.monotonic() + patience
     for folder in folders:
         try:
-            result = drain_folder(folder, settings, patience, starts_again=next_attempt)
+            result = drain_folder(folder, settings, max(over_s - time.monotonic(), 0), starts_again=next_attempt)
         except Exception as error:  # an error in one folder must not stop the drain
             failed += 1
             report(f"{folder} stays as it is: {_reason_of(error)}")
             continue
         if result is not None:
-            drained, kept = drained + result.stored, kept + result.left
+            drained, kept = drained + result.stored, kept + result.left + result.aside
+            if result.bytes or result.is_done:
+                over_s = time.monotonic() + patience
             failed += not result.is_done and not result.left
             _report_drained(folder, result)
     if as_json:
         show_json({"stored": drained, "kept": kept, "failed": failed})
     else:
-        show_text(f"{drained} lines stored, {kept} wait on, {failed} folders could not be read or sent")
+        show_text(f"{drained} lines stored, {kept} still wait, {failed} folders could not be read or sent")
     sys.exit(1 if kept or failed else 0)
 
 
@@ -214,13 +219,19 @@ def _values_of(names: tuple[str, ...]) -> list[str]:
     return [os.environ[name] for name in names]
 
 
-def _list(folders: list[Path], as_json: bool) -> None:
+def _list(root: Path, folders: list[Path], as_json: bool) -> None:
     rows = list(filter(None, map(_waiting, folders)))
     if as_json:
         for row in rows:
             show_json(_waiting_document(row))
-        return
-    show_rows(("FOLDER", "RUN", "SERVER", "LINES", "SIZE", "SINCE", "REASON"), list(map(_waiting_row, rows)))
+    elif rows and is_terminal():
+        cells = [[row.folder.name, str(row.lines), size_of(row.bytes), ago_of(row.since_ms)] for row in rows]
+        notes = [(f"{row.state.stored_as} for {public_url(row.state.url)}", _why_it_waits(row)) for row in rows]
+        show_rows(("FOLDER", "LINES", "SIZE", "AGE"), cells, notes=notes)
+    else:
+        show_rows((), map(_waiting_row, rows))
+    if not rows:
+        report(f"nothing waits in {root}")
 
 
 def _reason_of(error: Exception) -> str:
@@ -243,7 +254,7 @@ def _why_it_waits(row: Waiting) -> str:
 
 
 def _waiting_document(row: Waiting) -> dict[str, Any]:
-    run = {"fqn": row.state.run.fqn, "runId": row.state.stored_as.run_id, "url": row.state.url}
+    run = {"fqn": row.state.run.fqn, "runId": row.state.stored_as.run_id, "url": public_url(row.state.url)}
     return {
         "folder": row.folder.name,
         **run,
@@ -255,12 +266,12 @@ def _waiting_document(row: Waiting) -> dict[str, Any]:
 
 
 def _waiting_row(row: Waiting) -> list[str]:
-    where = [row.folder.name, str(row.state.stored_as), row.state.url]
+    where = [row.folder.name, str(row.state.stored_as), public_url(row.state.url)]
     return [*where, str(row.lines), size_of(row.bytes), time_of(row.since_ms), _why_it_waits(row)]
 
 
 def _discard(root: Path, folders: list[Path], names: tuple[str, ...], as_json: bool) -> None:
-    by_name = {folder.name: folder for folder in folders}
+    by_name = {name: folder for folder in folders for name in (folder.name, str(folder))}
     if unknown := [name for name in names if name not in by_name]:
         raise SettingsError(
             f"no such folder of unsent lines: {', '.join(unknown)}", next_step=f"`{drain_command(root)} --list` lists them"
@@ -283,6 +294,8 @@ def _report_drained(folder: Path, result: Drained) -> None:
         report(f"{result.run} was started or closed before: its lines are archived as {result.stored_as}")
     if not result.is_done:
         what = f"{result.left} {result.unit} of {result.run} wait" if result.left else f"the end of {result.run} waits"
-        report(f"{what} for {result.url} in {folder}: {result.reason or 'the time was too short'}")
-    if result.refused:
-        report(f"{result.refused} {result.unit} of {result.run} were refused")
+        reason = result.reason or "the time was too short"
+        is_reported = any(reason in notice for notice in result.notices)
+        report(f"{what} for {public_url(result.url)} in {folder}" + ("" if is_reported else f": {reason}"))
+    if result.aside:
+        report(f"{result.aside} {result.unit} of {result.run} were refused: `{drain_command(folder.parent)} --list` shows them")
