@@ -510,6 +510,16 @@ def test_drain_list_fits_80_columns_and_has_no_password(server: FakeServer, tmp_
     assert "secret" not in call(server, "--spool-dir", str(tmp_path), "--token", "x", "drain").output
 
 
+def test_lines_of_a_wrong_address_are_drained_to_the_right_one(server: FakeServer, tmp_path: Path) -> None:
+    wrong = server.url.removesuffix("/api")
+    leave(tmp_path, wrong, b"one\n")
+    other = leave(tmp_path, "https://test.example.com/api", b"two\n", name="other")
+    spool = ("--spool-dir", str(tmp_path), "--token", "t")
+    assert "see `runlake drain --moved-from`" in call(server, *spool, "drain").stderr and server.lines("p", "r") == []
+    assert call(server, *spool, "drain", "--moved-from", wrong).stdout.startswith("1 lines stored, ")
+    assert server.lines("p", "r") == [b"one"] and folders_in(tmp_path) == [other]
+
+
 def test_drain_reports_lines_that_it_put_aside(server: FakeServer, tmp_path: Path) -> None:
     leave(tmp_path, server.url)
     server.fault = lambda method, path: "400" if path.endswith("/logs/p/r") else ""

@@ -95,15 +95,20 @@ def drain_folder(
     patience_s: float,
     *,
     starts_again: bool = False,
+    moved_from: str = "",
     is_over: Callable[[int], bool] = lambda begin: False,
     connect: Callable[[str], Archive] | None = None,
 ) -> Drained | None:
     """Ship a folder; None if its writer lives or another drain works on it. ``starts_again``: lines of a closed run go to its next attempt.
+    ``moved_from``: an address whose folders go to that of the settings instead.
+
     Raises SettingsError for a folder of another server than that of the settings, whose token it must not get; LeftoverError, OSError."""
     spool = claim(folder)
     if spool is None:
         return None
     with closing(spool):
+        if moved_from and is_same_address(spool.state.url, moved_from):
+            spool.record(url=settings.required_url())
         state = spool.state
         check_address(state, settings)
         notices: list[str] = []
@@ -126,7 +131,9 @@ def check_address(state: SpoolState, settings: Settings) -> None:
     has_token = any(getattr(settings, name) for name in TOKEN_FORMS)
     if has_token and not (settings.url and is_same_address(state.url, settings.url)):
         url = public_url(state.url)
-        following = f"give its address and token: --url {url}, or a --profile with it"
+        following = (
+            f"give its address and token: --url {url}, or a --profile with it; if it was wrong, see `runlake drain --moved-from`"
+        )
         raise SettingsError(f"its lines are for another server: {url}", next_step=following)
 
 

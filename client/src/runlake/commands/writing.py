@@ -83,7 +83,7 @@ class _Exec(click.Command):
     show_default=True,
     help="The outcome of a command that fails after a signal to end it, other than a typed Ctrl-C.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Do not print the run's name and its page.")
+@click.option("-q", "--quiet", is_flag=True, help="Do not print the run's name, its page and the `why` command.")
 @click.option("--mask-env", multiple=True, metavar="NAME", help="Mask the value of this variable in the archive; may be repeated.")
 @fqn_argument()
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
@@ -141,6 +141,12 @@ def execute_command(
 @click.option("--list", "is_list", is_flag=True, help="Do not send: list what waits, with run, server, age and reason.")
 @click.option("--next-attempt", is_flag=True, help="Store lines of runs that were closed meanwhile in their next attempts.")
 @click.option(
+    "--moved-from",
+    default="",
+    metavar="URL",
+    help="This address was wrong, or has changed: send its lines to that of the settings.",
+)
+@click.option(
     "--discard",
     "discarded",
     multiple=True,
@@ -149,7 +155,15 @@ def execute_command(
 )
 @json_option
 @pass_session
-def drain(session: Session, patience: float, is_list: bool, next_attempt: bool, discarded: tuple[str, ...], as_json: bool) -> None:
+def drain(
+    session: Session,
+    patience: float,
+    is_list: bool,
+    next_attempt: bool,
+    moved_from: str,
+    discarded: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Ship the lines, and ends of runs, that programs left on disk because they were killed or the server was away.
 
     A run is ended only if the program had reported its end. Lines of a run that was closed meanwhile stay, unless --next-attempt is set. Programs
@@ -167,7 +181,8 @@ def drain(session: Session, patience: float, is_list: bool, next_attempt: bool, 
     over_s = time.monotonic() + patience
     for folder in folders:
         try:
-            result = drain_folder(folder, settings, max(over_s - time.monotonic(), 0), starts_again=next_attempt)
+            left_s = max(over_s - time.monotonic(), 0)
+            result = drain_folder(folder, settings, left_s, starts_again=next_attempt, moved_from=moved_from)
         except Exception as error:  # an error in one folder must not stop the drain
             failed += 1
             report(f"{folder} stays as it is: {_reason_of(error)}")
