@@ -245,7 +245,7 @@ def _list(root: Path, folders: list[Path], as_json: bool) -> None:
         show_rows(("FOLDER", "LINES", "SIZE", "AGE"), cells, notes=notes)
     else:
         show_rows((), map(_waiting_row, rows))
-    if not rows:
+    if not folders:
         report(f"nothing waits in {root}")
 
 
