@@ -16,6 +16,7 @@ import pytest
 
 from runlake import Archive, RunName
 from runlake.settings import load_settings
+from runlake.spool import claim
 from tests.integration.stacks import COMMAND_S, Stack, eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("stack_settings")]
@@ -65,8 +66,10 @@ def test_lines_that_waited_on_disk_are_the_next_attempt(stack: Stack, tmp_path: 
     away = done("exec", "--run-id", "d", "--patience", "0", FQN, "--", "echo", "second", RUNLAKE_URL="http://127.0.0.1:1/api")
     assert "wait in" in away[2]
     (folder,) = (tmp_path / "spool").iterdir()
-    run = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(run | {"url": stack.api_url}))
+    left = claim(folder)
+    assert left
+    left.record(url=stack.api_url)
+    left.close()
     code, _, err = done("drain")
     assert code == 0 and f"archived as {FQN}/d~2" in err
     assert (lines("d"), lines("d~2")) == (["first"], ["second"])

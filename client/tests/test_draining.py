@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from client.tests.dead_programs import RUN, DeadProgram, leave
+from client.tests.dead_programs import RUN, DeadProgram, leave, replace_state
 from client.tests.fake_server import FakeServer
-from runlake import Archive, Pace, Settings, SettingsError, draining, spool
+from runlake import Archive, Pace, RunName, Settings, SettingsError, draining, spool
 from runlake.buffer import hole_line
 from runlake.deliveries import EventDelivery, TextDelivery, WriterEnd
 from runlake.draining import BackgroundDrain, Drained, discard, drain_folder, waiting_in
@@ -70,7 +70,7 @@ def drained(root: Path, url: str, steps: Steps | None = None, **options: Any) ->
         patched.setattr(draining, "_PACE", replace(_PACE, batch_bytes=500 if steps else 700))
         if steps:
             steps.install(patched)
-        options["connect"] = lambda address: connections.enter_context(Archive(address))
+        options["connect"] = lambda: connections.enter_context(Archive(url))
         results = [drain_folder(folder, Settings(url=url), 0.05, **options) for folder in folders_in(root)]
     return [result for result in results if result]
 
@@ -372,12 +372,51 @@ def test_background_drain_is_bounded_and_continues_later(
     assert server.lines("p", "r") == LINES and 500 <= stored[0] < 800 and len(stored) == 3
 
 
+def leave_each(root: Path, url: str, names: str) -> None:
+    """A folder of four bytes for each run of these names, the oldest first."""
+    for age, name in enumerate(reversed(names)):
+        os.utime(leave(root, url, name=name, run=RunName("p", name)), (time.time() - age,) * 2)
+
+
+@pytest.mark.parametrize(("bound", "value", "drained"), [("_MOST_S", -1, ""), ("_MOST_FOLDERS", 2, "ab"), ("_MOST_BYTES", 5, "ab")])
+def test_background_drain_starts_no_folder_beyond_a_bound(
+    bound: str, value: int, drained: str, server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draining, bound, value)
+    leave_each(tmp_path, server.url, "abcd")
+    in_background(tmp_path, server.url)
+    assert [run_id for _, run_id in server.runs] == [*drained]
+
+
+def test_background_drain_stops_after_three_failures_in_a_row(server: FakeServer, tmp_path: Path) -> None:
+    server.fault = lambda method, path: "" if path.endswith(("/c", "/c/close")) else "503"
+    leave_each(tmp_path, server.url, "abcdefg")
+    in_background(tmp_path, server.url)
+    assert [folder.name for folder in folders_in(tmp_path)] == [*"abdefg"]
+    assert {path.split("/p/")[1][0] for _, path, _ in server.requests} == {*"abcdef"}
+
+
 def test_oldest_folders_beyond_the_bound_are_dropped_with_a_message(server: FakeServer, tmp_path: Path) -> None:
     server.down()
-    for name, age in (("newer", 0), ("older", 1)):
+    living = DeadProgram(tmp_path, server.url, TEXT * 5)
+    for name, age in (("newer", 0), ("older", 1), ("unreadable", 2)):
         os.utime(leave(tmp_path, server.url, TEXT, name=name), (time.time() - age,) * 2)
+    replace_state(tmp_path / "unreadable", b"{}")
     messages = in_background(tmp_path, server.url, spool_bytes=len(TEXT))
-    assert messages == [] and len(folders_in(tmp_path)) == 2
+    assert messages == [] and len(folders_in(tmp_path)) == 4
+    assert in_background(tmp_path, server.url, spool_bytes=len(TEXT) // 3, is_stopped=True) == []
     messages = in_background(tmp_path, server.url, spool_bytes=len(TEXT) // 3)
     assert messages == [f"50 lines of p/r are dropped: too many wait in {tmp_path}"]
-    assert [folder.name for folder in folders_in(tmp_path)] == ["newer"]
+    assert sorted(folder.name for folder in folders_in(tmp_path) if folder != living.spool.folder) == ["newer", "unreadable"]
+    living.die()
+
+
+def test_background_drain_deletes_old_unfinished_folders_of_writers_only(server: FakeServer, tmp_path: Path) -> None:
+    own = f"{'0' * 16}-{'f' * 32}"
+    names = [f"making-{own}", own.replace("f", "e"), own, "my-project", "making-of"]
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+        os.utime(tmp_path / name, (0, time.time() - (60 if name == own else 4000)))
+    in_background(tmp_path, server.url)
+    assert {path.name for path in tmp_path.iterdir()} == set(names[2:])

@@ -218,7 +218,7 @@ def test_method_failing_before_or_after_each_call_has_each_event_once(
                     run.write(f"{number}")
                     run.handler.flush()
             assert store.messages(run_id) == ["0", "1", "2"]
-            assert server.runs["p", run_id].closed and not list(Path(settings.spool_dir).glob("*/run.json"))
+            assert server.runs["p", run_id].closed and not list(Path(settings.spool_dir).glob("*/state"))
             taken = next(calls)
             problem = {TimeoutError: "cannot write: away", KeyError: "fails: KeyError", SystemExit: "fails: SystemExit"}.get(
                 type(error)

@@ -10,8 +10,3 @@ compress. A longer line is cut."""
 def first_lines(data: bytes, batch_bytes: int) -> int:
     """The size of the first batch of ``data``: complete lines, ``batch_bytes`` at most, or one longer line; 0 if there is no newline."""
     return data.rfind(b"\n", 0, batch_bytes) + 1 or data.find(b"\n") + 1
-
-
-def lines_of(batch: bytes) -> int:
-    """How many lines the archive counts in a batch: the last one needs no newline."""
-    return batch.count(b"\n") + (bool(batch) and not batch.endswith(b"\n"))

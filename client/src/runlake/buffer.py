@@ -115,7 +115,7 @@ class Buffer:
 
     @classmethod
     def of(cls, spool: Spool, hole: Callable[[int], bytes]) -> Buffer:
-        """The rest of a dead writer, which accepts no more bytes. Raises OSError."""
+        """What a dead writer left in ``spool``; it accepts no more bytes. Raises OSError."""
         spool.cut_short()
         made = cls(0, spool, hole=hole)
         made._is_ended = True
@@ -133,11 +133,6 @@ class Buffer:
             in_memory = sum(self._count(block.data) for block in self._blocks)
             on_disk = max(self.spool.end_line - self._begin_line, 0)
             return on_disk + in_memory - len(self._gaps) + bool(self._line)
-
-    @property
-    def put_bytes(self) -> int:
-        """Offset after the last byte that was put."""
-        return self._end + len(self._line)
 
     @property
     def begin(self) -> int:
@@ -172,7 +167,7 @@ class Buffer:
                 return True
             if wait_s > 0 and not self._gap_lines:
                 self._wait_for_room(len(data), wait_s)
-            self._is_inside = True  # as ``_inside``, which takes longer than the rest
+            self._is_inside = True  # as ``_inside``, which takes longer than ``_put``
             try:
                 return self._put(data)
             finally:
@@ -200,11 +195,6 @@ class Buffer:
             self._taken, self._taken_line = batch.end, batch.end_line
             self._changed.notify_all()
             return batch
-
-    def untake(self, batch: Batch) -> None:
-        """Take it later, perhaps with other bounds: nothing of it is stored."""
-        with self._changed:
-            self._taken, self._taken_line = batch.begin, batch.first_line
 
     def acknowledge(self, batch: Batch) -> None:
         """Forget a batch that is stored or refused, after the state says so."""
@@ -320,12 +310,12 @@ class Buffer:
         return self._is_ended or pending >= self._needed_bytes or (pending > 0 and self._flush_to > self._taken)
 
     def _complete(self, data: bytes) -> bytes:
-        """The complete lines; the rest waits for its newline. A line that no request can carry is ended early."""
-        lines, newline, rest = data.rpartition(b"\n")
+        """The complete lines; the last one waits for its newline. A line that no request can carry is ended early."""
+        lines, newline, unfinished = data.rpartition(b"\n")
         complete = bytes(self._line) + lines + newline if newline else b""
         if newline:
             self._line = bytearray()
-        self._line += rest
+        self._line += unfinished
         while len(self._line) >= MAX_LINE_BYTES:
             complete += bytes(self._line[: MAX_LINE_BYTES - 1]) + b"\n"
             del self._line[: MAX_LINE_BYTES - 1]

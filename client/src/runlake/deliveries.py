@@ -76,7 +76,7 @@ class Delivery(Protocol):
         """The start of a batch that fits into one request: a batch of several requests could end up in two attempts."""
 
     def pack(self, batch: bytes) -> bytes:
-        """A batch in the form in which it is sent, and stored on disk."""
+        """A batch in the form in which it is sent."""
 
     def count(self, batch: bytes | bytearray) -> int:
         """The number of items of a batch."""

@@ -97,7 +97,7 @@ def drain_folder(
     starts_again: bool = False,
     moved_from: str = "",
     is_over: Callable[[int], bool] = lambda begin: False,
-    connect: Callable[[str], Archive] | None = None,
+    connect: Callable[[], Archive] | None = None,
 ) -> Drained | None:
     """Ship a folder; None if its writer lives or another drain works on it. ``starts_again``: lines of a closed run go to its next attempt.
     ``moved_from``: an address whose folders go to that of the settings instead.
@@ -115,9 +115,9 @@ def drain_folder(
         root = str(folder.parent)
         with _delivery_of(state, settings) as delivery:
             buffer = Buffer.of(spool, no_line if isinstance(state.delivery, EventDelivery) else hole_line)
-            connecting = connect or (lambda url: Archive(url, settings.bearer, settings.timeout_s))
-            shipper = Shipper(lambda: connecting(state.url), delivery, buffer, _PACE, notices.append, starts_again=starts_again)
-            counts = shipper.ship_rest(patience_s, is_over)
+            connecting = connect or (lambda: Archive(state.url, settings.bearer, settings.timeout_s))
+            shipper = Shipper(connecting, delivery, buffer, _PACE, notices.append, starts_again=starts_again)
+            counts = shipper.ship_remaining(patience_s, is_over)
         reason = spool.state.reason
         is_done = not folder.exists()
         return Drained(
@@ -161,8 +161,8 @@ class BackgroundDrain:
         """The work of the thread. Never raises: a program must not notice."""
         with suppress(Exception):
             root = self._settings.spool_root
-            remove_unfinished(root, _UNFINISHED_S, time.time())
             folders = folders_in(root)
+            remove_unfinished(root, _UNFINISHED_S, time.time())
             self._drain(folders[:_MOST_FOLDERS])
             self._bound([folder for folder in folders if folder.exists()])
 
@@ -185,19 +185,23 @@ class BackgroundDrain:
                     failures = 0 if result.bytes or result.is_done else failures + 1
 
     def _bound(self, folders: list[Path]) -> None:
-        sizes = {folder: sum(path.stat().st_size for path in folder.glob("*.chunk")) for folder in folders}
-        excess = sum(sizes.values()) - _LIMITS * self._settings.spool_bytes
-        for folder, size in sizes.items():
+        limit_bytes = _LIMITS * self._settings.spool_bytes
+        sizes = dict(_sizes_of(folders))
+        if sum(sizes.values()) <= limit_bytes:
+            return
+        dead = [folder for folder in sizes if _is_of_dead(folder)]
+        excess = sum(sizes[folder] for folder in dead) - limit_bytes
+        for folder in dead:
             if excess <= 0 or self._stopped.is_set():
                 return
             waiting = waiting_in(folder)
             if waiting is not None and discard(folder):
-                excess -= size
+                excess -= sizes[folder]
                 unit = waiting.state.delivery.unit
                 self._report(f"{waiting.lines} {unit} of {waiting.state.run} are dropped: too many wait in {folder.parent}")
 
 
-def drain_group(settings: Settings, group: str, connect: Callable[[str], Archive]) -> None:
+def drain_group(settings: Settings, group: str, connect: Callable[[], Archive]) -> None:
     """Ship what dead processes of one start left, such as children of a pool, before the run is closed. Waits for no recovery. Never raises."""
     with suppress(Exception):
         for folder in folders_in(settings.spool_root):
@@ -210,6 +214,20 @@ def drain_group(settings: Settings, group: str, connect: Callable[[str], Archive
 
 _is_started = False
 """Whether this process drains in the background: once is enough."""
+
+
+def _sizes_of(folders: list[Path]) -> Iterator[tuple[Path, int]]:
+    """The bytes of each folder's chunks."""
+    for folder in folders:
+        with suppress(FileNotFoundError):  # another drain has shipped it
+            yield folder, sum(path.stat().st_size for path in folder.glob("*.chunk"))
+
+
+def _is_of_dead(folder: Path) -> bool:
+    """Whether a folder can be read, and its writer is dead."""
+    with suppress(Exception):
+        return _state_of(folder) is not None
+    return False
 
 
 def _state_of(folder: Path) -> SpoolState | None:

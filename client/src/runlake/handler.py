@@ -254,7 +254,7 @@ class RunlogHandler(logging.Handler):
         """``close`` with another timeout, and the outcome of the run; see ``Shipper.finish``."""
         _handlers.discard(self)
         self._background.stop()
-        if self._rest:
+        if self._unfinished:
             self._add_lines(b"\n", 0.0)
         close_run = self._close_run and os.getpid() == self._owner
         counts = self._shipper.finish(timeout_s, close=close_run, while_moving=while_moving, end=end, report_wait=report_wait)
@@ -270,7 +270,7 @@ class RunlogHandler(logging.Handler):
             self._shipper.record_end(end)
 
     def hurry(self, timeout_s: float) -> None:
-        """Make ``finish``, also one that is under way, take at most so many seconds from now; the rest is then left on disk. From any thread."""
+        """See ``Shipper.hurry``."""
         self._shipper.hurry(timeout_s)
 
     def additional_writer(self, writer: str | None = None, data: Mapping[str, Any] | None = None) -> RunlogHandler:
@@ -297,7 +297,7 @@ class RunlogHandler(logging.Handler):
         self._shipper.start()
 
     def _begin(self, lines: EventLines | None) -> None:
-        self._rest = bytearray()
+        self._unfinished = bytearray()
         self._order = threading.RLock()  # ids in the order of the buffer; reentrant, like the buffer's lock
         self._lines = lines
         self._writer = None if lines is None else self._writer_name()
@@ -324,10 +324,10 @@ class RunlogHandler(logging.Handler):
         following = "correct it, or name another folder by RUNLAKE_SPOOL_DIR"
         self._notify(f"{self.run}: the spool cannot be written, lines wait in memory: {error} ({following})")
 
-    def _drain_group(self, archive: Archive) -> None:
+    def _drain_group(self) -> None:
         """Ship what dead children left, while the run is open."""
         if self._method.method is None and self.settings.spool_bytes:
-            drain_group(self.settings, self._group, lambda url: self._connect())
+            drain_group(self.settings, self._group, self._connect)
 
     @property
     def _sends_heartbeats(self) -> bool:
@@ -370,15 +370,15 @@ class RunlogHandler(logging.Handler):
     def _add_lines(self, data: bytes, wait_s: float) -> None:
         """An event for each line that is complete; a longer one than ``_LONGEST_LINE_BYTES`` becomes several. Memory: one line of that length."""
         with self._order:
-            self._rest += data
+            self._unfinished += data
             lines = list[bytes | bytearray]()
             if b"\n" in data:
-                complete, _, rest = self._rest.rpartition(b"\n")
-                lines, self._rest = [*complete.split(b"\n")], rest
-            if len(self._rest) > _LONGEST_LINE_BYTES:
-                cut = len(self._rest) - 1  # something of the line stays: its end makes no empty event
-                lines.append(self._rest[:cut])
-                del self._rest[:cut]
+                complete, _, unfinished = self._unfinished.rpartition(b"\n")
+                lines, self._unfinished = [*complete.split(b"\n")], unfinished
+            if len(self._unfinished) > _LONGEST_LINE_BYTES:
+                cut = len(self._unfinished) - 1  # something of the line stays: its end makes no empty event
+                lines.append(self._unfinished[:cut])
+                del self._unfinished[:cut]
         for line in lines:
             for start in range(0, max(len(line), 1), _LONGEST_LINE_BYTES):
                 text = line[start : start + _LONGEST_LINE_BYTES].decode("utf-8", "replace")

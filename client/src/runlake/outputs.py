@@ -40,13 +40,13 @@ class Output:
         return self._pieces(self._mask.put(data))
 
     def end(self) -> list[bytes]:
-        """The rest, including a last line without its newline."""
+        """What was not returned yet, with a last line without its newline."""
         pieces = self._pieces(self._mask.end())
-        rest, self._line = bytes(self._line), bytearray()
-        return [*pieces, rest] if rest else pieces
+        line, self._line = bytes(self._line), bytearray()
+        return [*pieces, line] if line else pieces
 
     def _pieces(self, data: bytes) -> list[bytes]:
-        """Complete lines as one piece, then full pieces of a line that is too long; the rest stays in ``_line``."""
+        """Complete lines as one piece, then full pieces of a line that is too long; an unfinished line stays in ``_line``."""
         end = data.rfind(b"\n") + 1
         pieces = []
         if end:
@@ -88,7 +88,7 @@ def archive_outputs(outputs: Sequence[Output], write: Callable[[bytes], None], s
     """Copy and archive all outputs until each is closed by the last process that has it open, or until the descriptor ``stopped`` is readable;
     what was written before is read. Closes the outputs.
 
-    Outputs are read as they become readable, so a silent one does not delay the rest; while ``write`` blocks, all of them wait.
+    Outputs are read as they become readable, so a silent one does not delay the others; while ``write`` blocks, all of them wait.
     """
     log = MergedLog(write)
     still_open = list(outputs)

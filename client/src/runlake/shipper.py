@@ -50,7 +50,6 @@ from runlake.spool import drain_command
 from runlake.starts import MAX_MOVES, Start, StartedRun
 from runlake.terminal import sanitize
 
-_ACCESS_WAIT_S = 5.0
 _own = threading.local()
 
 
@@ -90,13 +89,14 @@ class Counts:
 @dataclass(frozen=True, slots=True)
 class Pace:
     """When to send: ``batch_bytes`` at once, or all pending bytes ``interval_s`` after the first line, or a heartbeat after ``heartbeat_s``
-    without requests (0: none); the waits after failures; when a person is notified of a wait at the end, and how much later again."""
+    without requests (0: none). The waits after failures: from ``first_wait_s`` to ``most_wait_s``, and ``access_wait_s`` after an error that only a
+    person can correct. ``notice_s``: when a person is notified of a wait at the end; ``next_notice_s``: how much later again."""
 
     batch_bytes: int = 1024 * 1024
     interval_s: float = 0.5
     first_wait_s: float = 0.25
     most_wait_s: float = 10.0
-    access_wait_s: float = _ACCESS_WAIT_S
+    access_wait_s: float = 5.0
     heartbeat_s: float = 0.0
     notice_s: float = 5.0
     next_notice_s: float = 60.0
@@ -150,7 +150,7 @@ class Shipper:
         pace: Pace | None = None,
         notify: Callable[[str], None] = to_stderr,
         on_started: Callable[[StartedRun], None] | None = None,
-        before_end: Callable[[Archive], object] | None = None,
+        before_end: Callable[[], object] | None = None,
         *,
         starts_again: bool = True,
     ) -> None:
@@ -193,11 +193,6 @@ class Shipper:
         self._counts.dropped_lines = self._buffer.dropped_lines
         return self._counts
 
-    @property
-    def trouble(self) -> str:
-        """Why what is left was not shipped; empty: nothing is left, or only the time was too short."""
-        return self._spool.state.reason
-
     def start(self) -> None:
         """Start the thread, if it is not running. A shutting-down interpreter refuses new threads: then ``finish`` ships."""
         if self._thread is None and not self._finish.asked:
@@ -222,7 +217,7 @@ class Shipper:
             return self._state.wait_for(lambda: self._buffer.begin >= target or self._finish.ended, timeout_s)
 
     def hurry(self, timeout_s: float) -> None:
-        """Make ``finish``, also one that is under way, take at most so many seconds from now; the rest is then left on disk. From any thread."""
+        """Make ``finish``, also one that is under way, take at most so many seconds from now; then lines are left on disk. From any thread."""
         with self._state:
             self._finish.hurry_until_s = min(self._finish.hurry_until_s, time.monotonic() + timeout_s)
             self._state.notify_all()
@@ -260,7 +255,7 @@ class Shipper:
             self.start()
         return self._finished(timeout_s, while_moving, report_wait, has_work=has_work)
 
-    def ship_rest(self, timeout_s: float, is_over: Callable[[int], bool] = lambda begin: False) -> Counts:
+    def ship_remaining(self, timeout_s: float, is_over: Callable[[int], bool] = lambda begin: False) -> Counts:
         """Ship in this thread what a dead process left, as ``finish`` does. The run is closed only if its end is on disk. ``is_over``: whether to
         stop before the batch that begins at this offset."""
         self._finish.is_over, self._finish.close = is_over, self._spool.state.close
@@ -611,7 +606,7 @@ class Shipper:
 
     def _close(self, archive: Archive) -> None:
         if self._before_end is not None and self._finish.close:
-            self._before_end(archive)
+            self._before_end()
         state = self._spool.state
         if state.position is not None and state.is_ended:
             try:
@@ -652,11 +647,11 @@ class Shipper:
 
     def _answered(self, sent: Batch, position: str | None = None, stored: int = 0, refused: int = 0) -> None:
         """The batch is stored or refused: first the state says so, then its bytes are forgotten."""
-        how_far = {"begin": sent.end, "begin_line": sent.end_line, "batch_end": sent.end, "batch_lines": 0}
         with self._state:
             state = self._spool.state
             of_response = {} if position is None else {"position": position, "reason": ""}
             dropped = self._buffer.dropped_lines
+            how_far = {"begin": sent.end, "begin_line": sent.end_line}
             self._record(**how_far, **of_response, refused=state.refused + refused, dropped=dropped)
             self._counts.stored_lines += stored
             self._counts.refused_lines += refused

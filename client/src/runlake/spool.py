@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import shlex
 import shutil
 import struct
@@ -37,6 +38,8 @@ _SLOT_BYTES = 64 * 1024
 _HEAD = struct.Struct(">QII")  # number, length and checksum of a state
 _STATE = "state"
 _MAKING = "making-"
+_OWN_NAME = re.compile(rf"({_MAKING})?[0-9a-f]{{16}}-[0-9a-f]{{32}}")
+"""Of a folder of a handler, while it is created and afterwards."""
 
 
 @dataclass(slots=True)
@@ -140,7 +143,8 @@ class StateFile:
 
 class Spool:
     """The bytes of one writer on disk, and its state. Its owner has a lock for the bytes; ``record`` and ``ensure`` are thread-safe. ``root`` None:
-    nothing is written.
+    nothing is written. ``limit_bytes``: which the owner keeps ``waiting_bytes`` within. ``end``, ``end_line``: the offset and the line after the
+    last byte on disk.
 
     The first ``write`` or ``ensure`` creates the folder. A disk that refuses raises OSError from ``write``, which is tried again later;
     ``record`` never raises: ``trouble`` is called once with the first error.
@@ -306,7 +310,7 @@ class Spool:
             self._file = None
 
     def remove(self) -> None:
-        """Delete the folder. The state goes first: without it, the rest is not shipped a second time."""
+        """Delete the folder. The state goes first: without it, no chunk is shipped a second time."""
         folder, self.folder = self.folder, None
         self._is_recorded = False
         if folder is not None:
@@ -397,11 +401,14 @@ def folders_in(root: Path) -> list[Path]:
 
 
 def remove_unfinished(root: Path, age_s: float, now_s: float) -> None:
-    """Delete folders whose creation was interrupted, or whose deletion was, that nobody has changed for ``age_s``."""
-    for folder in root.glob("*-*"):
-        with suppress(OSError):
-            if (folder.name.startswith(_MAKING) or not (folder / _STATE).exists()) and folder.stat().st_mtime < now_s - age_s:
-                shutil.rmtree(folder, ignore_errors=True)
+    """Delete folders whose creation was interrupted, or whose deletion was, that nobody has changed for ``age_s``. Others than a handler's are left
+    alone: the root may be any folder of a person."""
+    for folder in root.iterdir():
+        if _OWN_NAME.fullmatch(folder.name):
+            with suppress(OSError):
+                is_unfinished = folder.name.startswith(_MAKING) or not (folder / _STATE).exists()
+                if is_unfinished and folder.stat().st_mtime < now_s - age_s:
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 def claim(folder: Path) -> Spool | None:

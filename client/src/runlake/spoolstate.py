@@ -20,8 +20,9 @@ class SpoolState:
     after ``batch_lines`` lines if it may have been sent. ``facts``: those of the delivery.
 
     ``is_ended``: all bytes are written. ``close``: the program's end is known, and ends the run with ``run_end``. Without them the program was
-    killed: whoever ships the rest does not end the run. ``owns_attempt``: nobody else closes the attempt. ``group``: of the writers of one start.
-    ``reason``: why it is not shipped; ``is_refused``: it is a batch that the archive refuses."""
+    killed: whoever ships its lines does not end the run. ``owns_attempt``: nobody else closes the attempt. ``group``: of the writers of one start,
+    the beginning of the folder's name. ``dropped``, ``refused``: lines (or events) so far. ``reason``: why it is not shipped; ``is_refused``: it
+    is a batch that the archive refuses."""
 
     url: str
     run: RunName
