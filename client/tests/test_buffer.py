@@ -233,7 +233,7 @@ def test_put_with_a_wait_blocks_until_there_is_room() -> None:
 
 
 def test_oldest_lines_are_on_disk_and_the_newest_in_memory(tmp_path: Path) -> None:
-    buffer = Buffer(20, spool_in(tmp_path, 30))
+    buffer = Buffer(20, spool_in(tmp_path, 20))
     lines = [b"0 aaaaaa\n", b"1 bbbbbb\n", b"2 cccccc\n", b"3 dddddd\n"]
     assert all(map(buffer.put, lines)) and not buffer.put(b"4 eeeeee\n")
     assert written(tmp_path) == b"".join(lines[:2])
@@ -337,6 +337,15 @@ def test_state_that_cannot_be_written_leaves_no_old_one(tmp_path: Path) -> None:
     archive.buffer.end()
     assert (archive.buffer.settle(), archive.buffer.dropped_lines) == (0, 1)
     archive.buffer.spool.close()
+
+
+def test_refused_batch_that_the_disk_refuses_too_leaves_no_folder(tmp_path: Path) -> None:
+    spool_of_run = spool_in(tmp_path)
+    spool_of_run.ensure()
+    with refusing("os.write", errno.ENOSPC), pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+        spool_of_run.put_aside(b"one\n")
+    assert folders_in(tmp_path) == [spool_of_run.folder]
+    spool_of_run.close()
 
 
 def test_folder_that_cannot_be_made_leaves_lines_in_memory(tmp_path: Path) -> None:

@@ -7,11 +7,14 @@ import re
 import signal
 import subprocess
 import sys
+import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from client.tests.fake_server import FakeServer
+from runlake import RunlogHandler, Settings
 
 _SRC = Path(__file__).parents[1] / "src"
 _HEAD = """
@@ -81,6 +84,29 @@ def test_lines_of_a_child_are_in_the_run_before_it_is_closed(child: str, server:
     assert sorted(lines_of_children(server)) == [(number, line) for number in range(_CHILDREN.get(child, 1)) for line in range(3)]
     assert server.runs["p", "r"].closed and ("p", "r~2") not in server.runs
     assert list((tmp_path / "spool").iterdir()) == []
+
+
+def test_lines_of_a_killed_command_are_in_the_run_that_exec_closes(
+    server: FakeServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handler = RunlogHandler("p", "r", settings=settings, command="./load.sh", close_run=True)
+    for name, value in handler.environment.items():
+        monkeypatch.setenv(name, value)
+    server.fault = lambda method, path: "503"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads
+        child = os.fork()
+    if child == 0:
+        try:
+            of_command = RunlogHandler("p", "r", settings=replace(settings, memory_bytes=1))
+            of_command.write("on disk\n")  # the next line makes it so
+            of_command.write("in memory\n")
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    server.fault = lambda method, path: ""
+    handler.finish(30)
+    assert server.lines("p", "r")[:1] == [b"on disk"] and server.runs["p", "r"].closed
 
 
 _HANDLER = """

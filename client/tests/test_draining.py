@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext, suppress
@@ -15,7 +16,7 @@ import pytest
 
 from client.tests.dead_programs import RUN, DeadProgram, leave, replace_state
 from client.tests.fake_server import FakeServer
-from runlake import Archive, Pace, RunName, Settings, SettingsError, draining, spool
+from runlake import Archive, Pace, RunlogHandler, RunName, Settings, SettingsError, draining, spool
 from runlake.buffer import hole_line
 from runlake.deliveries import EventDelivery, TextDelivery, WriterEnd
 from runlake.draining import BackgroundDrain, Drained, discard, drain_folder, waiting_in
@@ -286,6 +287,8 @@ def test_folder_of_a_living_writer_or_another_drain_is_left_alone(server: FakeSe
             program.end()
             drain = claim(folder)
     assert drain and server.requests == []
+    opened = len(os.listdir("/dev/fd"))
+    assert claim(folder) is None and len(os.listdir("/dev/fd")) == opened
     drain.close()
     assert len(drained(tmp_path, server.url)) == 1 and server.lines("p", "r") == LINES
 
@@ -359,6 +362,22 @@ def test_background_drain_leaves_refused_batches_and_other_servers_alone(server:
     assert (refused.exists(), other.exists(), own.exists()) == (True, True, False) and server.lines("p", "r") == [b"one"]
 
 
+def test_background_drain_begins_and_ends_with_its_handler(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draining, "_is_started", False)
+    folder = leave(tmp_path, server.url)
+    handler = RunlogHandler("p", "other", settings=Settings(url=server.url, spool_dir=str(tmp_path)))
+    for thread in threading.enumerate():
+        if thread.name == "runlake-drain":
+            thread.join()
+    assert not folder.exists()
+    handler.close()
+    folder = leave(tmp_path, server.url)
+    handler._background.run()
+    assert folder.exists()
+
+
 def test_background_drain_is_bounded_and_continues_later(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -408,6 +427,7 @@ def test_oldest_folders_beyond_the_bound_are_dropped_with_a_message(server: Fake
     messages = in_background(tmp_path, server.url, spool_bytes=len(TEXT) // 3)
     assert messages == [f"50 lines of p/r are dropped: too many wait in {tmp_path}"]
     assert sorted(folder.name for folder in folders_in(tmp_path) if folder != living.spool.folder) == ["newer", "unreadable"]
+    assert discard(tmp_path / "unreadable")
     living.die()
 
 

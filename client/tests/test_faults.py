@@ -183,8 +183,24 @@ def test_permanent_error_is_reported_once_retried_slowly_and_not_waited_for(
     again = RunlogHandler("p", "other", settings=settings, pace=pace, close_run=True, command="./load.sh")
     again.close()
     (folder,) = folders_in(settings.spool_root)
+    waiting = waiting_in(folder)
+    assert waiting is not None and message.partition(" (")[0] in waiting.state.reason
     drained = drain_folder(folder, settings, 1)
     assert drained is not None and drained.is_done and server.lines("p", "r") == [b"one"]
+
+
+def test_outage_after_a_corrected_error_is_waited_for(server: FakeServer, settings: Settings, pace: Pace) -> None:
+    server.replacement_status, server.replacement = 403, b'{"code": 403, "message": "no scope"}'
+    handler = RunlogHandler("p", "r", settings=settings, pace=pace, tell=lambda text: None, close_run=True)
+    handler.write("one\n")
+    assert not handler._shipper.flush(0.1)
+    server.replacement = None
+    handler.flush()
+    assert handler._buffer.spool.state.reason == ""
+    faults = iter(["503"] * 3)
+    server.fault = lambda method, path: next(faults, "")
+    counts = handler.finish(30)
+    assert counts.stored_lines == 1 and server.runs["p", "r"].closed
 
 
 def test_refused_batch_is_put_aside_and_blocks_no_other(server: FakeServer, settings: Settings, pace: Pace) -> None:

@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -253,16 +255,40 @@ def test_processes_of_one_start_write_to_one_attempt_that_only_the_first_closes(
     assert server.runs["p", "other"].closed
 
 
-def test_a_refused_token_is_told_once_and_read_again(server: FakeServer, settings: Settings, pace: Pace) -> None:
+@pytest.mark.parametrize("old", [1, 3])
+def test_refused_token_is_read_again_and_reported_if_it_is_refused_twice(
+    old: int, server: FakeServer, settings: Settings, pace: Pace
+) -> None:
     server.token = "new"
-    tokens = iter(["old", "old", "old"])
+    tokens = iter(["old"] * old)
     told: list[str] = []
     handler = RunlogHandler("p", "r", settings=settings, pace=pace, tell=told.append, connect=renewing(server, tokens))
     with logging_to(handler) as logger:
         logger.info("one")
         handler.flush()
         assert len(server.lines("p", "r")) == 1
-    assert len(told) == 1 and "the token does not hold" in told[0]
+    assert ["the token does not hold" in text for text in told] == [True][: old - 1]
+
+
+def test_spool_that_cannot_be_written_is_reported_once(server: FakeServer, settings: Settings, pace: Pace, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    messages: list[str] = []
+    without = replace(settings, spool_dir=str(tmp_path / "file" / "spool"))
+    handler = RunlogHandler("p", "r", settings=without, pace=pace, tell=messages.append)
+    for number in range(3):
+        handler.write(f"{number}\n")
+        handler.flush()
+    handler.close()
+    assert server.lines("p", "r") == [b"0", b"1", b"2"]
+    assert ["the spool cannot be written" in text for text in messages] == [True]
+
+
+@pytest.mark.parametrize("close_run", [True, False])
+def test_end_is_on_disk_before_the_last_line_if_the_handler_closes_the_run(close_run: bool, settings: Settings) -> None:
+    handler = RunlogHandler("p", "r", settings=settings, close_run=close_run)
+    handler.record_end(RunEnd("failed"))
+    assert handler._buffer.spool.state.close == close_run
+    handler.close()
 
 
 def renewing(server: FakeServer, tokens: Iterator[str]) -> Callable[[], Archive]:
@@ -285,7 +311,7 @@ def test_without_room_lines_are_dropped_counted_and_told_where_they_are_missing(
     handler.close()
     lines = server.lines("p", "r")
     gaps = [line for line in lines if line.startswith(b"[runlake]")]
-    assert sum(int(line.split()[1]) for line in gaps) == dropped
+    assert sum(int(line.split()[1]) for line in gaps) == dropped == handler._buffer.spool.state.dropped
     kept = [int(line) for line in lines if line not in gaps]
     assert kept == sorted(kept) and len(kept) == 3000 - dropped
     assert told == [f"{dropped} lines of p/r are lost: dropped={dropped} refused=0"]

@@ -138,6 +138,9 @@ def test_records_of_two_runs_go_to_the_run_of_their_thread(server: FakeServer, s
             worker = threading.Thread(target=logger.info, args=("of a worker",))
             worker.start()
             worker.join()
+            with runlake.run("p", f"within {run_id}", logger=logger, settings=settings):
+                pass
+            logger.info("of %s again", run_id)
             entered.wait(30)
 
     with (
@@ -159,8 +162,8 @@ def test_records_of_two_runs_go_to_the_run_of_their_thread(server: FakeServer, s
         for run_id in ("one", "two", "oldest", "other")
     }
     assert found == {
-        "one": [b"of one"],
-        "two": [b"of two"],
+        "one": [b"of one", b"of one again"],
+        "two": [b"of two", b"of two again"],
         "oldest": [b"of a worker", b"of a worker", b"of oldest", b"of oldest again"],
         "other": [b"of other"],
     }

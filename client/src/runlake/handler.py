@@ -266,7 +266,7 @@ class RunlogHandler(logging.Handler):
     def record_end(self, end: RunEnd) -> None:
         """Write the outcome of the run to disk, before its last lines come: if this process is killed from here on, ``runlake drain`` closes the run
         with it."""
-        if self._close_run and os.getpid() == self._owner:
+        if self._close_run:
             self._shipper.record_end(end)
 
     def hurry(self, timeout_s: float) -> None:
@@ -310,8 +310,7 @@ class RunlogHandler(logging.Handler):
             writes_through=is_child,  # it may be ended by a signal, as by a pool, without a chance to ship
         )
         pace = self._pace if self._sends_heartbeats and not is_child else replace(self._pace, heartbeat_s=0)
-        before_end = self._drain_group if self._close_run and not is_child else None
-        self._shipper = Shipper(self._connect, delivery, self._buffer, pace, self._notify, self._on_started, before_end)
+        self._shipper = Shipper(self._connect, delivery, self._buffer, pace, self._notify, self._on_started, self._drain_group)
 
     def _spool(self, delivery: Delivery) -> Spool:
         settings = self.settings
@@ -326,7 +325,7 @@ class RunlogHandler(logging.Handler):
 
     def _drain_group(self) -> None:
         """Ship what dead children left, while the run is open."""
-        if self._method.method is None and self.settings.spool_bytes:
+        if self._method.method is None:
             drain_group(self.settings, self._group, self._connect)
 
     @property

@@ -100,7 +100,6 @@ class Run:
             self.handler.emit(_record_of("the run ended by an exception", (kind, error, trace)))
         if self._logger is not None:
             self._logger.removeHandler(self.handler)
-            self.handler.removeFilter(self._is_in_this_run)
         _open_runs.remove(self)
         _run_of_context.set(self._outer)
         for writer in self._writers:
