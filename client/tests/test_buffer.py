@@ -186,6 +186,22 @@ def test_lines_come_out_in_order_or_are_counted_where_they_are_missing(
             resumed.close()
 
 
+def test_line_of_a_signal_handler_follows_the_change_that_it_interrupts(tmp_path: Path) -> None:
+    """The handler runs where the buffer reads the clock."""
+    pending: list[bytes] = []
+
+    def clock_s() -> float:
+        if pending:
+            buffer.put(pending.pop())
+        return 5.0
+
+    buffer = Buffer(100, spool_in(tmp_path), clock_s=clock_s)
+    pending.append(b"during a put\n")
+    buffer.put(b"one\n")
+    pending.append(b"during a take\n")
+    assert [taken(buffer), taken(buffer)] == [b"one\nduring a put\n", b"during a take\n"]
+
+
 def test_gap_line_replaces_dropped_lines() -> None:
     buffer = Buffer(100, spool_in(None))
     assert buffer.put(b"a" * 90 + b"\n")

@@ -176,6 +176,7 @@ def test_permanent_error_is_reported_once_retried_slowly_and_not_waited_for(
     handler = RunlogHandler("p", "r", settings=settings, pace=pace, tell=told.append, close_run=True, command="./load.sh")
     handler.write("one\n")
     handler._shipper.flush(0.05)
+    assert handler.counts.requests < 10
     counts = handler.finish(3600)
     assert (counts.kept_lines, counts.lost_lines) == (1, 0)
     assert [message in text for text in told] == [True, False] and "1 lines of p/r wait in" in told[1]
@@ -191,9 +192,10 @@ def test_permanent_error_is_reported_once_retried_slowly_and_not_waited_for(
 
 def test_outage_after_a_corrected_error_is_waited_for(server: FakeServer, settings: Settings, pace: Pace) -> None:
     server.replacement_status, server.replacement = 403, b'{"code": 403, "message": "no scope"}'
-    handler = RunlogHandler("p", "r", settings=settings, pace=pace, tell=lambda text: None, close_run=True)
+    reported = threading.Event()
+    handler = RunlogHandler("p", "r", settings=settings, pace=pace, tell=lambda text: reported.set(), close_run=True)
     handler.write("one\n")
-    assert not handler._shipper.flush(0.1)
+    assert reported.wait(30)
     server.replacement = None
     handler.flush()
     assert handler._buffer.spool.state.reason == ""
