@@ -168,8 +168,6 @@ MUTANTS = (
             "a corrected error is the reason of what waits later", "::test_outage_after_a_corrected_error_is_waited_for"),
         ("Shipper._try_once", "self._is_permanent = False", "pass", "an outage after a corrected error is not waited for",
             "::test_outage_after_a_corrected_error_is_waited_for"),
-        ("Shipper._permanent", "self._pace.access_wait_s", "0.0", "a refused token is sent without a pause",
-            "::test_permanent_error_is_reported_once_retried_slowly_and_not_waited_for"),
         ("Shipper._permanent", "self._record(reason=str(error))", "None", "nothing says why lines wait",
             "::test_permanent_error_is_reported_once_retried_slowly_and_not_waited_for"),
         ("Shipper._permanent", "isinstance(error, AccessError) and not self._is_access_refused", "False",
