@@ -329,3 +329,20 @@ def test_what_is_logged_after_the_end_is_counted(server: FakeServer, settings: S
     handler.close()
     assert handler.counts.dropped_lines == 1
     assert server.requests == []
+
+
+def test_signal_handler_that_logs_while_the_thread_starts_is_stored(
+    server: FakeServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, handler = threading.Thread.start, RunlogHandler("p", "r", settings=settings)
+
+    def interrupted(thread: threading.Thread) -> None:
+        """Python calls the handlers of signals between any two calls of the main thread."""
+        if thread.name == "runlake-p/r" and server.requests == []:
+            handler.write("of the signal\n")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    handler.write("one\n")
+    handler.close()
+    assert server.lines("p", "r") == [b"one", b"of the signal"]

@@ -163,7 +163,7 @@ class Shipper:
         self._counts = Counts()
         self._archive: Archive | None = None
         self._thread: threading.Thread | None = None
-        self._starting = threading.Lock()
+        self._starting = threading.RLock()  # a signal handler may log while its own thread starts it
         self._state = threading.Condition()
         self._in_flight: Batch | None = None
         self._packing: _Packing | None = None
@@ -197,15 +197,16 @@ class Shipper:
         """Start the thread, if it is not running. A shutting-down interpreter refuses new threads: then ``finish`` ships."""
         if self._thread is None and not self._finish.asked:
             with self._starting:
-                if self._thread is None:
-                    thread = threading.Thread(target=self._work, name=f"runlake-{self.run}", daemon=True)
-                    saver = threading.Thread(target=self._buffer.save_while_open, name=f"runlake-spool-{self.run}", daemon=True)
-                    try:
-                        thread.start()
-                        self._thread = thread
-                        saver.start()
-                    except RuntimeError:
-                        return
+                thread = threading.Thread(target=self._work, name=f"runlake-{self.run}", daemon=True)
+                saver = threading.Thread(target=self._buffer.save_while_open, name=f"runlake-spool-{self.run}", daemon=True)
+                if self._thread is not None:
+                    return
+                self._thread = thread  # before it starts: a signal handler that logs meanwhile starts no other
+                try:
+                    thread.start()
+                    saver.start()
+                except RuntimeError:
+                    self._thread = thread if thread.ident else None
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until all bytes put so far are stored or refused; False after the timeout."""
