@@ -307,6 +307,22 @@ def test_folder_shipped_between_open_and_lock_is_not_shipped_again(
     assert claim(folder) is None and server.lines("p", "r") == [b"one"]
 
 
+def test_child_forked_while_a_folder_is_locked_has_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, is_locked, codes = leave(tmp_path, "http://x"), spool.StateFile.is_locked, list[int]()
+
+    def fork(file: spool.StateFile) -> bool:
+        locked, names = is_locked(file), Path("/dev/fd")
+        if (child := os.fork()) == 0:
+            os._exit(any(each.exists() and each.samefile(folder / "state") for each in names.iterdir()))
+        codes.append(os.waitpid(child, 0)[1])
+        return locked
+
+    monkeypatch.setattr(spool.StateFile, "is_locked", fork)
+    claimed = claim(folder)
+    assert claimed and codes == [0]
+    claimed.close()
+
+
 @pytest.mark.parametrize(
     ("settings", "is_sent"),
     [

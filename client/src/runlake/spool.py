@@ -73,13 +73,15 @@ class StateFile:
     """The state of a folder, written in place: two slots in turn, so that a write that was interrupted leaves the other one, and a full disk has
     room for it. The lock is on this file, which a network file system locks too; it is released by ``close`` or the end of the process."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor, self._number = descriptor, 0
+    def __init__(self, path: Path, flags: int) -> None:
+        with _forking:
+            self._descriptor, self._number = os.open(path, flags, 0o600), 0
+            _files.add(self)
 
     @classmethod
     def create(cls, path: Path) -> StateFile:
         """A new one, locked. Raises OSError."""
-        made = cls(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        made = cls(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
             made.is_locked()
             os.pwrite(made._descriptor, bytes(2 * _SLOT_BYTES), 0)
@@ -91,7 +93,7 @@ class StateFile:
     @classmethod
     def open(cls, path: Path) -> StateFile:
         """That of an existing folder. Raises OSError, PermissionError for a file of another user."""
-        opened = cls(os.open(path, os.O_RDWR | os.O_NOFOLLOW))
+        opened = cls(path, os.O_RDWR | os.O_NOFOLLOW)
         if os.fstat(opened._descriptor).st_uid != os.getuid():
             opened.close()
             raise PermissionError(errno.EPERM, "the folder belongs to another user", str(path))
@@ -137,8 +139,8 @@ class StateFile:
 
     def close(self) -> None:
         """Close and unlock it."""
-        with suppress(OSError):
-            os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, -1
+        _close(descriptor)
 
 
 class Spool:
@@ -434,12 +436,18 @@ def _close(descriptor: int) -> None:
 
 
 _open: weakref.WeakSet[Spool] = weakref.WeakSet()
+_files: weakref.WeakSet[StateFile] = weakref.WeakSet()
+_forking = threading.RLock()
+"""Held by a fork, and while a thread opens a file that a child is to close."""
 
 
 def _release_in_child() -> None:
     """A lock that a forked child inherits would outlive the process that the folder belongs to."""
+    _forking.release()
+    for file in list(_files):
+        file.close()
     for spool in list(_open):
         spool.close()
 
 
-os.register_at_fork(after_in_child=_release_in_child)
+os.register_at_fork(before=_forking.acquire, after_in_parent=_forking.release, after_in_child=_release_in_child)
