@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import pkgutil
 import re
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -338,6 +339,26 @@ def test_disk_that_refuses_costs_no_line_while_there_is_memory(name: str, number
     assert archive.store_all() == b"one\ntwo\nthree\nfour\n"
     assert [error.errno for error in troubles] == [number] and buffer.dropped_lines == 0
     assert list(tmp_path.glob("making-*")) == []
+
+
+@pytest.mark.parametrize("name", ["os.write", "os.open", "runlake.spool.Spool.write", "threading.Condition.__enter__"])
+def test_exception_of_a_signal_handler_neither_loses_nor_doubles_lines(name: str, tmp_path: Path) -> None:
+    """It is raised after any call that the main thread makes, as for Ctrl-C."""
+    acted = pkgutil.resolve_name(name)
+
+    def interrupted(*arguments: Any, **more: Any) -> Any:
+        acted(*arguments, **more)
+        raise KeyboardInterrupt
+
+    archive = Archive(Buffer(100, spool_in(tmp_path), writes_through=True))
+    archive.buffer.put(b"one\n") if name != "os.open" else archive.buffer.spool.ensure()
+    with suppress(KeyboardInterrupt), patch(name, interrupted):
+        archive.buffer.put(b"two\n")
+    archive.buffer.put(b"three\n")
+    others = threading.Thread(target=archive.store_all, daemon=True)
+    others.start()
+    others.join(10)
+    assert archive.text.removeprefix(b"one\n") == b"two\nthree\n"
 
 
 def test_state_that_cannot_be_written_leaves_no_old_one(tmp_path: Path) -> None:

@@ -95,8 +95,10 @@ class Buffer:
     ) -> None:
         self.spool, self._count = spool, spool.count
         self._gap, self._hole, self._clock_s = gap, hole, clock_s
-        self._changed = threading.Condition()  # reentrant: a signal handler may log while its own thread is in here
-        self._unsaved = threading.Condition(self._changed._lock)  # type: ignore[attr-defined]
+        # Reentrant: a signal handler may log while its own thread is in here. One that raises, as for Ctrl-C, may do so in ``Condition.__enter__``,
+        # which then leaves it locked; the lock itself is entered at once.
+        self._lock = threading.RLock()
+        self._changed, self._unsaved = threading.Condition(self._lock), threading.Condition(self._lock)
         self._memory_bytes, self._writes_through = memory_bytes, writes_through
         self._blocks: deque[_Block] = deque()
         state = spool.state
@@ -129,7 +131,7 @@ class Buffer:
     @property
     def pending_lines(self) -> int:
         """Lines that were put and not acknowledged yet."""
-        with self._changed:
+        with self._lock:
             in_memory = sum(self._count(block.data) for block in self._blocks)
             on_disk = max(self.spool.end_line - self._begin_line, 0)
             return on_disk + in_memory - len(self._gaps) + bool(self._line)
@@ -147,7 +149,7 @@ class Buffer:
     @property
     def is_drained(self) -> bool:
         """Whether the end was announced and all is taken."""
-        with self._changed:
+        with self._lock:
             return self._is_ended and not self.pending_bytes
 
     @property
@@ -161,7 +163,7 @@ class Buffer:
         With ``wait_s`` it blocks until there is room, as long as batches are taken, and at most so many seconds without; after a drop it
         does not block until there is room again. Thread-safe; the bytes of one call stay together.
         """
-        with self._changed:
+        with self._lock:
             if self._is_inside:
                 self._of_handlers.append(data)
                 return True
@@ -178,7 +180,7 @@ class Buffer:
     def take(self, batch_bytes: int, fit: Callable[[bytes], bytes] = lambda data: data) -> Batch | None:
         """The next batch: complete lines, ``batch_bytes`` at most or one longer line, of which ``fit`` returns the start that one request takes. A
         batch that may have been sent before has the same bounds. None: there is nothing."""
-        with self._changed, self._inside():
+        with self._lock, self._inside():
             is_saved = self._save()
             if self._taken >= self._end:
                 return None
@@ -198,7 +200,7 @@ class Buffer:
 
     def acknowledge(self, batch: Batch) -> None:
         """Forget a batch that is stored or refused, after the state says so."""
-        with self._changed, self._inside():
+        with self._lock, self._inside():
             self._begin, self._begin_line = batch.end, batch.end_line
             while self._blocks and self._blocks[0].begin + len(self._blocks[0].data) <= self._begin:
                 self._blocks.popleft()
@@ -211,21 +213,21 @@ class Buffer:
 
     def wait(self, needed_bytes: int, timeout_s: float | None) -> None:
         """Wait until so many bytes are pending, a flush was requested, the end was announced, or the time is over."""
-        with self._changed:
+        with self._lock:
             self._needed_bytes = needed_bytes
             self._changed.wait_for(self._is_due, timeout_s)
             self._needed_bytes = 1
 
     def request_flush(self) -> int:
         """Make ``wait`` return for the bytes that are pending now. Returns the offset after them."""
-        with self._changed:
+        with self._lock:
             self._flush_to = self._end
             self._changed.notify_all()
             return self._end
 
     def end(self) -> None:
         """Accept no more bytes, and write all to disk. A gap that nothing followed gets its line now."""
-        with self._changed, self._inside():
+        with self._lock, self._inside():
             if not self._is_ended:
                 line, self._line = bytes(self._line) + b"\n" if self._line else b"", bytearray()
                 if line:
@@ -238,7 +240,7 @@ class Buffer:
 
     def settle(self) -> int:
         """The number of lines that are not acknowledged and wait on disk. Those in memory only are counted as dropped."""
-        with self._changed, self._inside():
+        with self._lock, self._inside():
             self._save()
             waiting = self.pending_lines
             if not self.spool.is_on_disk:
@@ -254,7 +256,7 @@ class Buffer:
     def save_while_open(self) -> None:
         """Write bytes to disk at an age of ``SAVE_S``, until ``stop_saving``. The loop of a thread."""
         while True:
-            with self._changed:
+            with self._lock:
                 self._unsaved.wait(self._save_in_s())
                 if self._is_saver_stopped:
                     return
@@ -265,7 +267,7 @@ class Buffer:
 
     def stop_saving(self) -> None:
         """End the loop of ``save_while_open``."""
-        with self._changed:
+        with self._lock:
             self._is_saver_stopped = True
             self._unsaved.notify_all()
 
@@ -350,6 +352,7 @@ class Buffer:
         self.spool.skip(self._begin, self._begin_line)
         while self._blocks:
             block = self._blocks[0]
+            self._trim(self.spool.end - block.begin)  # a signal handler raised an exception after the writing
             if self.spool.waiting_bytes + len(block.data) > self.spool.limit_bytes:
                 return False
             try:
@@ -418,14 +421,17 @@ class Buffer:
         return Batch(offset, end, self._taken_line, lines, self._hole(lines) if lines else b"", is_hole=True)
 
     def _append(self, data: bytes) -> None:
-        youngest = self._blocks[-1].data if self._blocks else b""
+        # No call is between bytes and their end: an exception of a signal handler is raised after a call.
+        end, youngest = self._end + len(data), self._blocks[-1].data if self._blocks else b""
         if isinstance(youngest, bytearray) and len(youngest) < _BLOCK_BYTES and len(data) < _UNCOPIED_BYTES:
             youngest += data
+            self._end = end
         else:
-            self._blocks.append(_Block(self._end, self._clock_s(), data if len(data) >= _UNCOPIED_BYTES else bytearray(data)))
+            block = _Block(self._end, self._clock_s(), data if len(data) >= _UNCOPIED_BYTES else bytearray(data))
+            self._blocks += (block,)
+            self._end = end
             if len(self._blocks) == 1:
                 self._unsaved.notify()
-        self._end += len(data)
 
     def _drop(self, lines: int) -> None:
         self._gap_lines += lines

@@ -348,18 +348,23 @@ class Spool:
             self._roll()
             self._begin_chunk()
         assert self._open is not None
-        written = 0
-        with memoryview(data) as view:
-            while written < len(data):
-                try:
-                    written += os.write(self._open, view[written:])
-                except OSError:
-                    if written:
-                        break
-                    raise
-        self._chunks[-1].size += written
-        self.end += written
-        self.end_line += self._complete_lines(data, written)
+        written, chunk = 0, self._chunks[-1]
+        try:
+            with memoryview(data) as view:
+                while written < len(data):
+                    try:
+                        written += os.write(self._open, view[written:])
+                    except OSError:
+                        if written:
+                            break
+                        raise
+            lines = self._complete_lines(data, written)
+            chunk.size += written
+            self.end += written
+            self.end_line += lines
+        except BaseException:  # that of a signal handler, after a write perhaps: the same bytes are written again, at the same place
+            os.lseek(self._open, chunk.size, os.SEEK_SET)
+            raise
         return written
 
     def _complete_lines(self, data: bytes | bytearray, size: int) -> int:
@@ -372,8 +377,10 @@ class Spool:
     def _begin_chunk(self) -> None:
         assert self.folder is not None
         path = self.folder / f"{self.end:020d}-{self.end_line:015d}.chunk"
-        self._open = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        self._chunks.append(Chunk(path, self.end, self.end_line))
+        chunk = Chunk(path, self.end, self.end_line)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)  # it may exist: a signal handler raised an exception here
+        self._chunks += (chunk,)
+        self._open = descriptor
 
     def _roll(self) -> None:
         if self._open is not None:
