@@ -346,3 +346,21 @@ def test_signal_handler_that_logs_while_the_thread_starts_is_stored(
     handler.write("one\n")
     handler.close()
     assert server.lines("p", "r") == [b"one", b"of the signal"]
+
+
+def test_message_about_the_disk_may_wait_for_another_thread_that_logs(server: FakeServer, settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    waited, told = list[bool](), threading.Event()
+
+    def tell(text: str) -> None:
+        if "the spool cannot be written" in text:
+            other = threading.Thread(target=handler.write, args=("other\n",), daemon=True)
+            other.start()
+            other.join(5)
+            waited.append(other.is_alive())
+            told.set()
+
+    handler = RunlogHandler("p", "r", settings=replace(settings, spool_dir=str(tmp_path / "file"), memory_bytes=4), tell=tell)
+    handler.write("one two\n")
+    assert told.wait(10) and waited == [False]
+    handler.close()

@@ -11,6 +11,7 @@ import threading
 import traceback
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -320,8 +321,11 @@ class RunlogHandler(logging.Handler):
         return Spool(root, state, settings.spool_bytes, self._report_disk)
 
     def _report_disk(self, error: OSError) -> None:
+        """Called with the buffer locked: ``tell`` may log, which waits for that lock, or for one of ``logging`` whose owner does."""
         following = "correct it, or name another folder by RUNLAKE_SPOOL_DIR"
-        self._notify(f"{self.run}: the spool cannot be written, lines wait in memory: {error} ({following})")
+        text = f"{self.run}: the spool cannot be written, lines wait in memory: {error} ({following})"
+        with suppress(RuntimeError):  # the interpreter is shutting down
+            threading.Thread(target=self._notify, args=(text,), name="runlake-disk").start()
 
     def _drain_group(self) -> None:
         """Ship what dead children left, while the run is open."""
