@@ -6,6 +6,7 @@ import errno
 import os
 import pkgutil
 import re
+import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -278,6 +279,16 @@ def test_batch_is_not_partly_on_disk_where_the_disk_is_full(tmp_path: Path, monk
     assert written(tmp_path) == b"one\ntw" and [batch and batch.data for batch in sent] == [b"one\n", b"two\nthree\n"]
     clock.now_s, disk.room = clock.now_s + 2, None
     assert archive.send(100) is None and written(tmp_path) == b"one\ntwo\nthree\n"
+
+
+def test_lines_of_a_chunk_that_somebody_deleted_are_counted(tmp_path: Path) -> None:
+    archive = Archive(Buffer(100, spool_in(tmp_path), writes_through=True))
+    archive.buffer.put(b"one\ntwo\nthree\n")
+    next(tmp_path.glob("*/*.chunk")).unlink()
+    assert archive.store_all() == hole_line(3) and (archive.buffer.dropped_lines, archive.buffer.pending_lines) == (3, 0)
+    archive.buffer.put(b"four\n")
+    shutil.rmtree(next(tmp_path.iterdir()))
+    assert (archive.buffer.settle(), archive.buffer.dropped_lines) == (0, 4)
 
 
 def test_child_writes_each_line_through(tmp_path: Path) -> None:

@@ -414,8 +414,10 @@ class Buffer:
             end, lines = following[0], following[1] - self._taken_line
         elif is_repeat:
             end, lines = state.batch_end, state.batch_lines
+        elif self.spool.end > offset:  # a part of the last line may be in memory
+            end, lines = self.spool.end, max(self.spool.end_line - self._taken_line, 1)
         else:
-            end, lines = self.spool.end if self.spool.end > offset else self._end, 1
+            end, lines = self._end, 1
         lines = max(lines, 0)
         self.dropped_lines += lines
         return Batch(offset, end, self._taken_line, lines, self._hole(lines) if lines else b"", is_hole=True)

@@ -194,8 +194,8 @@ class Spool:
 
     @property
     def is_on_disk(self) -> bool:
-        """Whether another process could ship what is written."""
-        return self._is_recorded
+        """Whether another process could ship what is written: not if somebody deleted the folder."""
+        return self._is_recorded and self._file is not None and self._file.is_linked
 
     def ensure(self) -> None:
         """Create the folder, with the state in it. Raises OSError."""
