@@ -250,6 +250,22 @@ def test_put_with_a_wait_blocks_until_there_is_room() -> None:
     assert buffer.dropped_lines == 0
 
 
+def test_put_with_a_wait_ends_when_the_disk_recovers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, disk = Clock(), Disk()
+    disk.room = 0
+    monkeypatch.setattr(os, "write", disk.write)
+    buffer = Buffer(10, spool_in(tmp_path, trouble=lambda error: None), clock_s=clock)
+    buffer.put(b"12345678\n")
+    waiting = threading.Thread(target=lambda: buffer.put(b"abcdefgh\n", wait_s=60), daemon=True)
+    waiting.start()
+    disk.room, clock.now_s = None, clock.now_s + 2
+    saving = threading.Thread(target=buffer.save_while_open, daemon=True)
+    saving.start()
+    waiting.join(20)
+    buffer.stop_saving()
+    assert not waiting.is_alive() and taken(buffer) == b"12345678\nabcdefgh\n"
+
+
 def test_oldest_lines_are_on_disk_and_the_newest_in_memory(tmp_path: Path) -> None:
     buffer = Buffer(20, spool_in(tmp_path, 20))
     lines = [b"0 aaaaaa\n", b"1 bbbbbb\n", b"2 cccccc\n", b"3 dddddd\n"]

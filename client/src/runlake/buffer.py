@@ -263,6 +263,7 @@ class Buffer:
                 if self._blocks and self._clock_s() >= self._blocks[0].began_s + SAVE_S:
                     with self._inside():
                         self._save()
+                    self._changed.notify_all()
             self.spool.synchronize()
 
     def stop_saving(self) -> None:
@@ -328,9 +329,14 @@ class Buffer:
             with self._inside():
                 if self._make_room(size):
                     return
-            seen = self._taken, self._begin
-            if not self._changed.wait_for(lambda seen=seen: self._is_ended or (self._taken, self._begin) != seen, wait_s):  # type: ignore[misc]
+            seen = self._moved
+            if not self._changed.wait_for(lambda seen=seen: self._is_ended or self._moved != seen, wait_s):  # type: ignore[misc]
                 return
+
+    @property
+    def _moved(self) -> tuple[int, int, int]:
+        """How far the bytes are taken, acknowledged, and written to disk, where a disk may have recovered."""
+        return self._taken, self._begin, self.spool.end
 
     def _make_room(self, size: int) -> bool:
         limit = self._memory_bytes * (_RESUME_PART - 1) // _RESUME_PART if self._gap_lines else self._memory_bytes
