@@ -16,7 +16,7 @@ import pytest
 from client.tests.fake_server import FakeServer
 from runlake import Pace, RunlogHandler, Settings
 from runlake.draining import drain_folder, waiting_in
-from runlake.spool import folders_in
+from runlake.spool import STATE_BYTES, folders_in
 
 _LINES = 4000
 _FAULTS = ("500", "503", "cut", "lost", "hang")
@@ -222,3 +222,14 @@ def test_refused_batch_is_put_aside_and_blocks_no_other(server: FakeServer, sett
         True,
         "as the test requires",
     )
+
+
+def test_refused_batches_take_no_more_disk_than_the_spool(server: FakeServer, settings: Settings, pace: Pace) -> None:
+    server.fault = lambda method, path: "400" if method == "POST" and server.sessions else ""
+    small = replace(settings, spool_bytes=2 * STATE_BYTES + 1000)
+    handler = RunlogHandler("p", "r", settings=small, pace=pace, tell=lambda text: None)
+    for _ in range(4):
+        handler.write("line\n")
+        handler.flush()
+    counts = handler.finish(5)
+    assert (counts.refused_lines, len(folders_in(small.spool_root))) == (4, 2)

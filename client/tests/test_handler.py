@@ -348,7 +348,9 @@ def test_signal_handler_that_logs_while_the_thread_starts_is_stored(
     assert server.lines("p", "r") == [b"one", b"of the signal"]
 
 
-def test_message_about_the_disk_may_wait_for_another_thread_that_logs(server: FakeServer, settings: Settings, tmp_path: Path) -> None:
+def test_message_about_the_disk_may_wait_for_another_thread_that_logs(
+    server: FakeServer, settings: Settings, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("no folder")
     waited, told = list[bool](), threading.Event()
 

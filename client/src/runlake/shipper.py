@@ -46,7 +46,7 @@ from runlake.names import RunName, public_url
 from runlake.notices import WaitNotices
 from runlake.outcomes import RunEnd
 from runlake.pacing import Backoff
-from runlake.spool import drain_command
+from runlake.spool import STATE_BYTES, drain_command
 from runlake.starts import MAX_MOVES, Start, StartedRun
 from runlake.terminal import sanitize
 
@@ -167,6 +167,7 @@ class Shipper:
         self._state = threading.Condition()
         self._in_flight: Batch | None = None
         self._packing: _Packing | None = None
+        self._aside_bytes = 0
         self._finish = _Finish()
         self._is_access_refused = self._is_permanent = False
         self._last_error = ""
@@ -641,7 +642,10 @@ class Shipper:
                 self._put_aside(sent, str(error))
 
     def _put_aside(self, sent: Batch, reason: str) -> None:
-        """Keep a refused batch in a folder of its own, where ``drain --list`` shows it."""
+        """Keep a refused batch in a folder of its own, where ``drain --list`` shows it; all of this writer have the limit of its spool together."""
+        self._aside_bytes += len(sent.data) + STATE_BYTES
+        if 0 < self._spool.limit_bytes < self._aside_bytes:
+            return
         with suppress(OSError):
             self._spool.put_aside(sent.data, position=None, reason=reason, is_refused=True)
             self._counts.aside_lines += sent.lines

@@ -35,6 +35,8 @@ CHUNK_BYTES = 8 * 1024 * 1024
 """A chunk that has this size is followed by a new one, and synchronized with the disk."""
 _SLOT_BYTES = 64 * 1024
 """Room of a state: names, command, exception and step at their limits take less."""
+STATE_BYTES = 2 * _SLOT_BYTES
+"""Of a folder's file of states."""
 _HEAD = struct.Struct(">QII")  # number, length and checksum of a state
 _STATE = "state"
 _MAKING = "making-"
@@ -84,7 +86,7 @@ class StateFile:
         made = cls(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
             made.is_locked()
-            os.pwrite(made._descriptor, bytes(2 * _SLOT_BYTES), 0)
+            os.pwrite(made._descriptor, bytes(STATE_BYTES), 0)
         except OSError:
             made.close()
             raise
@@ -362,7 +364,9 @@ class Spool:
             chunk.size += written
             self.end += written
             self.end_line += lines
-        except BaseException:  # that of a signal handler, after a write perhaps: the same bytes are written again, at the same place
+        except (
+            BaseException
+        ):  # that of a signal handler, after a write perhaps: the same bytes are written again, at the same place
             os.lseek(self._open, chunk.size, os.SEEK_SET)
             raise
         return written
