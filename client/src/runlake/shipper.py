@@ -198,16 +198,7 @@ class Shipper:
         """Start the thread, if it is not running. A shutting-down interpreter refuses new threads: then ``finish`` ships."""
         if self._thread is None and not self._finish.asked:
             with self._starting:
-                thread = threading.Thread(target=self._work, name=f"runlake-{self.run}", daemon=True)
-                saver = threading.Thread(target=self._buffer.save_while_open, name=f"runlake-spool-{self.run}", daemon=True)
-                if self._thread is not None:
-                    return
-                self._thread = thread  # before it starts: a signal handler that logs meanwhile starts no other
-                try:
-                    thread.start()
-                    saver.start()
-                except RuntimeError:
-                    self._thread = thread if thread.ident else None
+                self._start_threads()
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until all bytes put so far are stored or refused; False after the timeout."""
@@ -282,6 +273,17 @@ class Shipper:
         self._finish.asked = self._finish.ended = self._finish.released = True
         self._finish.abandoned.set()
         _inherited.append(self._archive)
+
+    def _start_threads(self) -> None:
+        thread = threading.Thread(target=self._work, name=f"runlake-{self.run}", daemon=True)
+        saver = threading.Thread(target=self._buffer.save_while_open, name=f"runlake-spool-{self.run}", daemon=True)
+        if self._thread is None:
+            self._thread = thread  # before it starts: a signal handler that logs meanwhile starts no other
+            try:
+                thread.start()
+                saver.start()
+            except RuntimeError:
+                self._thread = thread if thread.ident else None
 
     def _wait(self, timeout_s: float, while_moving: bool, notices: WaitNotices) -> None:
         deadline = time.monotonic() + timeout_s
