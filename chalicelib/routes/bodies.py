@@ -38,6 +38,8 @@ _CHARSET = re.compile(r';\s*charset\s*=\s*"?([^\s";]*)', re.IGNORECASE)
 _UTF8 = frozenset({"", "utf-8", "utf8", "us-ascii", "ascii"})
 _CONVERTED = re.compile(r"iso-8859-[0-9]{1,2}|windows-125[0-9]|utf-16(?:le|be)?", re.ASCII)
 """Charsets that become UTF-8. Not all that Python knows: some take quadratic time."""
+_CONVERTED_BYTES = 6 * 1024 * 1024
+"""Of a body to convert: in UTF-8 it may have three times as many, which no allowance counts."""
 _REPLACED = "\ufffd"
 _GZIP_AS_TEXT = "\x1f\ufffd"  # the magic number after a gateway decoded bytes as text
 _SMALL_BYTES = 256 * 1024
@@ -130,6 +132,8 @@ def _in_utf8(content: str | bytes, content_type: str, headers: Mapping[str, str]
     if isinstance(content, str):
         _check_exact(content, headers)
         content = content.encode(errors="replace")
+    if len(content) > _CONVERTED_BYTES:
+        raise BatchTooLargeError(f"a body of another charset than UTF-8 is too large bytes={len(content)} limit={_CONVERTED_BYTES}")
     try:
         if _CONVERTED.fullmatch(charset):
             return content.decode(charset).encode()

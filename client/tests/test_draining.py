@@ -431,7 +431,17 @@ def test_background_drain_stops_after_three_failures_in_a_row(server: FakeServer
     assert {path.split("/p/")[1][0] for _, path, _ in server.requests} == {*"abcdef"}
 
 
-def test_oldest_folders_beyond_the_bound_are_dropped_with_a_message(server: FakeServer, tmp_path: Path) -> None:
+def test_background_drain_leaves_folders_of_other_addresses(server: FakeServer, tmp_path: Path) -> None:
+    folder = leave(tmp_path, "http://127.0.0.1:1/api", TEXT)
+    in_background(tmp_path, server.url)
+    waiting = waiting_in(folder)
+    assert waiting is not None and (waiting.lines, waiting.state.reason) == (50, "")
+
+
+def test_oldest_folders_beyond_the_bound_are_dropped_with_a_message(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draining, "_LEAST_LIMIT_BYTES", 0)
     server.down()
     living = DeadProgram(tmp_path, server.url, TEXT * 5)
     for name, age in (("newer", 0), ("older", 1), ("unreadable", 2)):
@@ -453,6 +463,6 @@ def test_background_drain_deletes_old_unfinished_folders_of_writers_only(server:
     for name in names:
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").touch()
-        os.utime(tmp_path / name, (0, time.time() - (60 if name == own else 4000)))
+        os.utime(tmp_path / name, (0, time.time() - (60 if name == own else 8 * 86_400)))
     in_background(tmp_path, server.url)
     assert {path.name for path in tmp_path.iterdir()} == set(names[2:])

@@ -65,6 +65,10 @@ def writes_to_a_file(call: ast.Call, tree: ast.AST) -> bool:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
         if descriptor in map(ast.unparse, targets) and isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
             origins.add(ast.unparse(node.value.func if isinstance(node.value, ast.Call) else node.value))
+    if "descriptor" in origins:  # of a variable that is named so, for the time until the object is complete
+        origins.remove("descriptor")
+        opened = [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "descriptor"]
+        origins |= {ast.unparse(node.value.func) for node in opened if isinstance(node.value, ast.Call)}
     return "os.open" in origins <= {"os.open", "None"}
 
 

@@ -604,7 +604,10 @@ def test_token_of_one_server_is_not_sent_to_another(server: FakeServer, tmp_path
     result = call(server, *spool, "--token", "secret", "drain")
     assert result.exit_code == 1 and folder.exists() and server.requests == []
     refusal = f"{folder} stays as it is: its lines are for another server: http://127.0.0.1:1/api"
-    assert f"{refusal} (give its address and token: --url http://127.0.0.1:1/api, or a --profile with it)" in result.stderr
+    assert (
+        f"{refusal} (give its address and token: --url http://127.0.0.1:1/api, or a --profile with it; if it was wrong, see `runlake drain"
+        in result.stderr
+    )
     assert "no response from 127.0.0.1:1" in call(server, *spool, "drain", "--patience", "0").stderr, "there is no token to lose"
 
 

@@ -63,6 +63,12 @@ REFUSED = [
     ("gzip that a gateway took for text", HALF.decode(errors="replace"), {**JSON, "Content-Encoding": "gzip"}, 400),
     ("another encoding", "x", {"Content-Type": "text/plain", "Content-Encoding": "br"}, 415),
     ("text that the gateway changed", "caf\ufffd", {"Content-Type": "text/plain"}, 415),
+    (
+        "a long text of another charset",
+        gzip.compress(bytes(6 * MIB + 1)),
+        {"Content-Type": "application/gzip; charset=utf-16"},
+        413,
+    ),
     ("unknown charset", "x", {"Content-Type": "text/plain; charset=x"}, 415),
     ("a picture", b"\x89PNG", {"Content-Type": "image/png"}, 415),
     ("a form", "logs=a", {"Content-Type": "application/x-www-form-urlencoded"}, 415),

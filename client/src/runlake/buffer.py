@@ -177,6 +177,12 @@ class Buffer:
                 if self._of_handlers:
                     self._put_of_handlers()
 
+    def wait_for_room(self, size: int, wait_s: float) -> None:
+        """Block until there is room for so many bytes, as ``put`` does."""
+        with self._lock:
+            if not self._gap_lines and not self._is_inside:
+                self._wait_for_room(size, wait_s)
+
     def take(self, batch_bytes: int, fit: Callable[[bytes], bytes] = lambda data: data) -> Batch | None:
         """The next batch: complete lines, ``batch_bytes`` at most or one longer line, of which ``fit`` returns the start that one request takes. A
         batch that may have been sent before has the same bounds. None: there is nothing."""

@@ -32,8 +32,9 @@ _MOST_BYTES, _MOST_S, _MOST_FOLDERS = 32 * 1024 * 1024, 30.0, 100
 _MOST_FAILURES = 3
 """One after another: the server is away, or refuses the token."""
 _UNFINISHED_S = 7 * 86_400.0
-_LIMITS = 4
-"""Times the limit of one spool: the size that all folders of dead processes may have together."""
+_LIMITS, _LEAST_LIMIT_BYTES = 4, 1024 * 1024 * 1024
+"""The size that all folders of dead processes may have together: so many times the limit of one, and not less than this, since other programs have
+other limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +186,7 @@ class BackgroundDrain:
                     failures = 0 if result.bytes or result.is_done else failures + 1
 
     def _bound(self, folders: list[Path]) -> None:
-        limit_bytes = _LIMITS * self._settings.spool_bytes
+        limit_bytes = max(_LIMITS * self._settings.spool_bytes, _LEAST_LIMIT_BYTES)
         sizes = dict(_sizes_of(folders))
         if sum(sizes.values()) <= limit_bytes:
             return
@@ -208,7 +209,7 @@ def drain_group(settings: Settings, group: str, connect: Callable[[], Archive]) 
             if folder.name.startswith(f"{group}-"):
                 with suppress(Exception):  # it stays for a drain
                     state = _state_of(folder)
-                    if state is not None and not state.is_refused:
+                    if state is not None and not state.is_refused and is_same_address(state.url, settings.url):
                         drain_folder(folder, settings, 0, connect=connect)
 
 

@@ -105,6 +105,7 @@ class RunlogHandler(logging.Handler):
         all records are events, and a writer's name is made unique."""
         self.settings = _settings_of(settings, setting_values)
         self.settings.required_url()
+        _ = self.settings.spool_root
         self.run = checked_run_name(RunName(fqn, run_id or new_run_id()))
         inherited = inherited_method(self.run) if start is None else None
         self._method = choose_method(self.settings, self.run.fqn, inherited or method)
@@ -367,8 +368,10 @@ class RunlogHandler(logging.Handler):
 
     def _add_event(self, said: EventInput, wait_s: float = 0.0) -> None:
         lines = self._events()
+        if wait_s:  # not with the order held: another thread may have to end the log meanwhile
+            self._buffer.wait_for_room(len(said.message), wait_s)
         with self._order:
-            self._put(lines.event(said), wait_s)
+            self._put(lines.event(said))
 
     def _add_lines(self, data: bytes, wait_s: float) -> None:
         """An event for each line that is complete; a longer one than ``_LONGEST_LINE_BYTES`` becomes several. Memory: one line of that length."""

@@ -96,7 +96,11 @@ class Settings:
     def spool_root(self) -> Path:
         """The folder that has a subfolder for each run."""
         if self.spool_dir:
-            return Path(self.spool_dir).expanduser()
+            try:
+                return Path(self.spool_dir).expanduser()
+            except RuntimeError as error:
+                origin = self.origins.get("spool_dir", _ARGUMENT)
+                raise SettingsError(f"spool_dir has no home to begin with: {error} origin={origin}") from error
         try:
             folder = tempfile.gettempdir()
         except OSError:  # none can be written, as with a read-only root: then lines wait in memory

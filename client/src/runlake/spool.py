@@ -277,8 +277,7 @@ class Spool:
 
     def synchronize(self) -> None:
         """Wait until full chunks are on the device. Call it without a lock that a logging call waits for."""
-        while self._unsynced:
-            descriptor = self._unsynced.popleft()
+        while (descriptor := self._unsynced_next()) is not None:
             try:
                 os.fsync(descriptor)
             except OSError as error:
@@ -306,9 +305,8 @@ class Spool:
         """Release the folder for other processes, for good."""
         self._is_closed = True
         self._close_youngest()
-        for descriptor in self._unsynced:
+        while (descriptor := self._unsynced_next()) is not None:
             _close(descriptor)
-        self._unsynced.clear()
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -390,6 +388,13 @@ class Spool:
         if self._open is not None:
             self._unsynced.append(self._open)
             self._open = None
+
+    def _unsynced_next(self) -> int | None:
+        """A descriptor to synchronize and close, which no other thread has."""
+        try:
+            return self._unsynced.popleft()
+        except IndexError:
+            return None
 
     def _close_youngest(self) -> None:
         if self._open is not None:
