@@ -431,13 +431,6 @@ def test_background_drain_stops_after_three_failures_in_a_row(server: FakeServer
     assert {path.split("/p/")[1][0] for _, path, _ in server.requests} == {*"abcdef"}
 
 
-def test_background_drain_leaves_folders_of_other_addresses(server: FakeServer, tmp_path: Path) -> None:
-    folder = leave(tmp_path, "http://127.0.0.1:1/api", TEXT)
-    in_background(tmp_path, server.url)
-    waiting = waiting_in(folder)
-    assert waiting is not None and (waiting.lines, waiting.state.reason) == (50, "")
-
-
 def test_oldest_folders_beyond_the_bound_are_dropped_with_a_message(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,7 +106,7 @@ MUTANTS = (
         ("drain_folder", "check_address(state, settings)", "None", "a folder names a server that gets the token",
             "::test_token_is_sent_only_to_its_own_address"),
         ("BackgroundDrain._drain", "not is_same_address(state.url, self._settings.url)", "False",
-            "a program sends lines to an address that it was not given", "::test_background_drain_leaves_folders_of_other_addresses"),
+            "a program sends lines to an address that it was not given", "::test_background_drain_leaves_refused_batches_and_other_servers_alone"),
         ("BackgroundDrain._drain", "state.is_refused", "False", "each program sends a refused batch again",
             "::test_background_drain_leaves_refused_batches_and_other_servers_alone"),
         ("BackgroundDrain._drain", "self._stopped.is_set() or time.monotonic() > over_s or begin >= budget", "False",
