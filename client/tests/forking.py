@@ -36,6 +36,8 @@ while request := socket.recv_fds(control, 1 << 16, 3):
         continue
     control.close()
     os.setsid()
+    for ending in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):  # the tests may run under nohup, or in the background of a script
+        signal.signal(ending, signal.default_int_handler if ending == signal.SIGINT else signal.SIG_DFL)
     for number, each in enumerate(descriptors):
         os.dup2(each, number)
         os.close(each)
