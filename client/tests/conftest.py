@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from client.tests.fake_server import FakeServer, fake_server
+from client.tests.mortal_program import Program, mortal_programs
 from runlake import Pace, Settings
 
 if TYPE_CHECKING:
@@ -60,6 +61,13 @@ def _signals_of_this_process() -> Iterator[None]:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     yield
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@pytest.fixture(scope="module")
+def program() -> Iterator[Program]:
+    """Programs that may be killed."""
+    with mortal_programs() as run:
+        yield run
 
 
 @pytest.fixture(scope="module")

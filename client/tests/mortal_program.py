@@ -22,6 +22,8 @@ from runlake.outcomes import RunEnd
 _STEPS = ("open", "write", "pwrite", "fsync", "mkdir", "rename", "unlink", "rmdir")
 PACE = Pace(batch_bytes=120, interval_s=0.002, first_wait_s=0.002, most_wait_s=0.01, access_wait_s=0.01)
 NEVER = 1_000_000
+Program = Callable[["Mortal"], dict[str, Any] | None]
+"""Runs a program: its steps and counts, None if it was killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +116,8 @@ def main() -> None:
 
 
 @contextmanager
-def mortal_programs() -> Iterator[Callable[[Mortal], dict[str, Any] | None]]:
-    """Runs programs: their steps and counts, None for one that was killed."""
+def mortal_programs() -> Iterator[Program]:
+    """Runs programs, from one process that has imported the client."""
     command = [sys.executable, "-m", "client.tests.mortal_program"]
     environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")}
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ) as process:

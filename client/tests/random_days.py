@@ -15,7 +15,7 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from client.tests.mortal_program import NEVER, Mortal, mortal_programs
+from client.tests.mortal_program import NEVER, Mortal, Program, mortal_programs
 from runlake import Archive, NotFoundError, RunName, Settings
 from runlake.draining import drain_folder
 from runlake.spool import folders_in
@@ -31,7 +31,6 @@ from runlake.spool import folders_in
 FQN = "p"
 _LINES = 30
 _GAP = re.compile(r"\[runlake\] (\d+) lines are missing here|\[runlake\] lines may be missing here, (\d+) at most")
-Program = Callable[[Mortal], dict[str, Any] | None]
 
 
 class Weather:

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from client.tests.mortal_program import Mortal, mortal_programs
+from client.tests.mortal_program import Program
 from client.tests.random_days import Day
 from tests.integration.stacks import Stack
 
 SEEDS = 10
 
 
-@pytest.fixture(scope="module")
-def program() -> Iterator[Callable[[Mortal], dict[str, Any] | None]]:
-    with mortal_programs() as run:
-        yield run
-
-
 @pytest.mark.slow
 @pytest.mark.behavior("Over kills, signals, disk errors and outages each line is stored once, counted, or drainable.")
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_random_day_loses_no_line_silently(
-    seed: int, stack: Stack, program: Callable[[Mortal], dict[str, Any] | None], tmp_path: Path
-) -> None:
+def test_random_day_loses_no_line_silently(seed: int, stack: Stack, program: Program, tmp_path: Path) -> None:
     Day(seed, stack.api_url, program, str(tmp_path / "spool")).check()

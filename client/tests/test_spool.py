@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from client.tests.fake_server import FakeServer
-from client.tests.mortal_program import NEVER, Mortal, mortal_programs
+from client.tests.mortal_program import NEVER, Mortal, Program
 from runlake import Settings
 from runlake.buffer import hole_line
 from runlake.draining import drain_folder
 from runlake.spool import folders_in
 
 LINES = 16
-Program = Callable[[Mortal], dict[str, Any] | None]
-
-
-@pytest.fixture(scope="module")
-def program() -> Iterator[Program]:
-    with mortal_programs() as run:
-        yield run
 
 
 def drain_all(root: Path, url: str) -> None:

@@ -31,8 +31,7 @@ from runlake.commands.output import report_error
 from runlake.commands.session import Session
 from runlake.commands.suggestions import suggested_command, suggested_options
 from runlake.commands.times import Seconds
-from runlake.errors import AccessError, AddressError, ApiError, NotFoundError, RunlakeError, SettingsError, UnavailableError
-from runlake.names import public_url
+from runlake.errors import AccessError, ApiError, NotFoundError, RunlakeError, SettingsError, UnavailableError
 from runlake_signals import leave_process_1
 
 _FAILED = 2
@@ -154,8 +153,7 @@ def _notes(error: BaseException | None) -> str:
 def _located(session: Session, error: ApiError) -> ApiError:
     """The error, or an AddressError if the server at the address is not Runlake."""
     with suppress(RunlakeError), session.archive() as archive:
-        if not archive.is_runlake():
-            return AddressError(error.status, f"the server at this address is not Runlake: {error} url={public_url(archive.url)}")
+        return archive.located(error)
     return error
 
 

@@ -19,6 +19,7 @@ import httpx
 
 from runlake.errors import (
     AccessError,
+    AddressError,
     ApiError,
     AttemptTakenError,
     ForeignAnswerError,
@@ -30,7 +31,7 @@ from runlake.errors import (
     UnavailableError,
     advise,
 )
-from runlake.names import DeadLetterName, RunName, path_segment
+from runlake.names import DeadLetterName, RunName, path_segment, public_url
 from runlake.outcomes import RunEnd
 from runlake.settings import RUN_LOG, Settings
 from runlake.starts import Start, StartedRun
@@ -105,6 +106,12 @@ class Archive:
             )
         except (*_NO_ANSWER, ValueError, TypeError):
             return False
+
+    def located(self, error: ApiError) -> ApiError:
+        """The error, or an AddressError if the server at the address is not Runlake."""
+        if self.is_runlake():
+            return error
+        return AddressError(error.status, f"the server at this address is not Runlake: {error} url={public_url(self.url)}")
 
     @classmethod
     def of(cls, settings: Settings) -> Archive:

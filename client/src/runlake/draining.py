@@ -173,8 +173,8 @@ class BackgroundDrain:
             if self._stopped.is_set() or time.monotonic() > over_s or left_bytes <= 0 or failures >= _MOST_FAILURES:
                 return
             with suppress(Exception):  # it stays as it is
-                state = _state_of(folder)
-                if state is None or state.is_refused or not is_same_address(state.url, self._settings.url):
+                state = _state_to_drain(folder, self._settings)
+                if state is None:
                     continue
                 budget = state.begin + left_bytes
                 result = drain_folder(
@@ -206,11 +206,9 @@ def drain_group(settings: Settings, group: str, connect: Callable[[], Archive]) 
     """Ship what dead processes of one start left, such as children of a pool, before the run is closed. Waits for no recovery. Never raises."""
     with suppress(Exception):
         for folder in folders_in(settings.spool_root):
-            if folder.name.startswith(f"{group}-"):
-                with suppress(Exception):  # it stays for a drain
-                    state = _state_of(folder)
-                    if state is not None and not state.is_refused and is_same_address(state.url, settings.url):
-                        drain_folder(folder, settings, 0, connect=connect)
+            with suppress(Exception):  # it stays for a drain
+                if folder.name.startswith(f"{group}-") and _state_to_drain(folder, settings):
+                    drain_folder(folder, settings, 0, connect=connect)
 
 
 _is_started = False
@@ -229,6 +227,14 @@ def _is_of_dead(folder: Path) -> bool:
     with suppress(Exception):
         return _state_of(folder) is not None
     return False
+
+
+def _state_to_drain(folder: Path, settings: Settings) -> SpoolState | None:
+    """The state of a folder that a program drains unasked; None for one that only a person does: of another server, or a refused batch."""
+    state = _state_of(folder)
+    if state is None or state.is_refused or not is_same_address(state.url, settings.url):
+        return None
+    return state
 
 
 def _state_of(folder: Path) -> SpoolState | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from runlake.starts import MAX_AGE_MS
+from runlake.starts import plausible_age_ms
 
 SUCCEEDED, FAILED, CANCELLED = "succeeded", "failed", "cancelled"
 _EXCEPTION_CHARS, _STEP_CHARS = 2_000, 200
@@ -53,7 +53,7 @@ class RunEnd:
     def body(self) -> dict[str, Any]:
         """The request's body. It has the time since the end, not the time: a wrong clock does no harm."""
         age_ms = int(time.time() * 1000) - self.ended_ms
-        return self._facts() | {"ageMs": age_ms if 0 <= age_ms <= MAX_AGE_MS else 0}
+        return self._facts() | {"ageMs": plausible_age_ms(age_ms)}
 
     def document(self) -> dict[str, Any]:
         """The JSON that is stored on disk."""

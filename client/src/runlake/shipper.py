@@ -28,7 +28,6 @@ from runlake.buffer import Batch, Buffer
 from runlake.deliveries import Delivery
 from runlake.errors import (
     AccessError,
-    AddressError,
     ApiError,
     AttemptTakenError,
     ForeignAnswerError,
@@ -42,7 +41,7 @@ from runlake.errors import (
     UnavailableError,
 )
 from runlake.heartbeats import Heartbeats
-from runlake.names import RunName, public_url
+from runlake.names import RunName
 from runlake.notices import WaitNotices
 from runlake.outcomes import RunEnd
 from runlake.pacing import Backoff
@@ -286,18 +285,16 @@ class Shipper:
                 self._thread = thread if thread.ident else None
 
     def _wait(self, timeout_s: float, while_moving: bool, notices: WaitNotices) -> None:
-        deadline = time.monotonic() + timeout_s
-        seen = self._buffer.begin
-        while (left_s := min(deadline, self._finish.hurry_until_s) - time.monotonic()) > 0:
+        deadline = Deadline(timeout_s, while_moving, self._buffer.begin)
+        while (left_s := min(deadline.over_s, self._finish.hurry_until_s) - time.monotonic()) > 0:
             with self._state:
                 if self._finish.ended:
                     return
                 self._state.wait(min(left_s, notices.left_s))
-                if while_moving and self._buffer.begin != seen:
-                    seen, deadline = self._buffer.begin, time.monotonic() + timeout_s
+                if deadline.moved(self._buffer.begin):
                     notices.progressed()
             if not self._finish.ended and notices.take():
-                self._report_wait(max(deadline - time.monotonic(), 0))
+                self._report_wait(max(deadline.over_s - time.monotonic(), 0))
 
     def _report_wait(self, left_s: float) -> None:
         lines, root = self._buffer.pending_lines, self._buffer.spool_root
@@ -312,12 +309,11 @@ class Shipper:
             self._finish.abandoned.set()
             self._finish.nudge.set()
             self._buffer.stop_saving()
-            has_lines, is_settled = self._buffer.pending_lines > 0, self._finish.closed or not self._is_close_unanswered
-            if not has_lines and is_settled and not self._is_writer_open:
+            if self._buffer.pending_lines > 0 or self._is_end_unanswered:
+                self._keep()
+            else:
                 self._spool.remove()
                 self._report_open_run()
-            else:
-                self._keep()
             self._finish.released = True
             self._spool.close()
         if self._thread is None or self._finish.ended:
@@ -325,13 +321,9 @@ class Shipper:
         self._report_losses()
 
     @property
-    def _is_close_unanswered(self) -> bool:
-        return self._closes_the_run and not self._finish.closed and not self._finish.refusal
-
-    @property
-    def _is_writer_open(self) -> bool:
-        """Whether the end of a writer of events is not reported yet."""
-        return self._spool.state.is_ended and self._has_an_end() and not self._finish.closed and not self._finish.refusal
+    def _is_end_unanswered(self) -> bool:
+        """Whether the end of the run, or of a writer of events, is not reported yet."""
+        return self._has_an_end() and not self._finish.closed and not self._finish.refusal
 
     def _report_open_run(self) -> None:
         if self._finish.closed:
@@ -483,8 +475,8 @@ class Shipper:
             self._is_access_refused = True  # the token is read again
             return 0.0
         self._is_permanent = True
-        if isinstance(error, NotFoundError) and self._archive is not None and not self._archive.is_runlake():
-            error = AddressError(404, f"the server at this address is not Runlake: {error} url={public_url(self._archive.url)}")
+        if isinstance(error, NotFoundError) and self._archive is not None:
+            error = self._archive.located(error)
         self._report_error(error)
         with suppress(_StoppedError):
             self._record(reason=str(error))
@@ -685,19 +677,23 @@ class Shipper:
 
 
 class Deadline:
-    """After ``timeout_s`` without progress, or in all if it is not ``while_moving``."""
+    """``over_s``, by the monotonic clock: after ``timeout_s`` without progress, or in all if it is not ``while_moving``. ``progress``: a value that
+    changes with each step."""
 
-    def __init__(self, timeout_s: float, while_moving: bool) -> None:
-        self._timeout_s, self._while_moving = timeout_s, while_moving
-        self._seen: object = None
-        self._over_s = time.monotonic() + timeout_s
+    def __init__(self, timeout_s: float, while_moving: bool, progress: object = None) -> None:
+        self._timeout_s, self._while_moving, self._seen = timeout_s, while_moving, progress
+        self.over_s = time.monotonic() + timeout_s
+
+    def moved(self, progress: object) -> bool:
+        """Whether there was progress that restarts the time."""
+        if not self._while_moving or progress == self._seen:
+            return False
+        self._seen, self.over_s = progress, time.monotonic() + self._timeout_s
+        return True
 
     def is_over(self, progress: object) -> bool:
-        """Whether it is too late. ``progress``: a value that changes with each step."""
-        now_s = time.monotonic()
-        if self._while_moving and progress != self._seen:
-            self._seen, self._over_s = progress, now_s + self._timeout_s
-        return now_s > self._over_s
+        """Whether it is too late."""
+        return not self.moved(progress) and time.monotonic() > self.over_s
 
 
 @dataclass(slots=True)

@@ -362,9 +362,8 @@ class Spool:
             chunk.size += written
             self.end += written
             self.end_line += lines
-        except (
-            BaseException
-        ):  # that of a signal handler, after a write perhaps: the same bytes are written again, at the same place
+        except BaseException:
+            # That of a signal handler, after a write perhaps: the same bytes are written again, at the same place.
             os.lseek(self._open, chunk.size, os.SEEK_SET)
             raise
         return written
