@@ -374,8 +374,10 @@ def test_background_drain_leaves_refused_batches_and_other_servers_alone(server:
     other = leave(tmp_path, "http://127.0.0.1:1/api", name="other")
     own = leave(tmp_path, server.url)
     assert in_background(tmp_path, server.url, token="secret", is_stopped=True) == [] and server.requests == []
-    assert in_background(tmp_path, server.url, token="secret") == []
+    assert in_background(tmp_path, server.url, token="secret") == in_background(tmp_path, server.url) == []
     assert (refused.exists(), other.exists(), own.exists()) == (True, True, False) and server.lines("p", "r") == [b"one"]
+    waiting = waiting_in(other)
+    assert waiting is not None and waiting.state.reason == "", "its server was asked"
 
 
 def test_background_drain_begins_and_ends_with_its_handler(
