@@ -281,8 +281,9 @@ class Services:
     def explainer(self) -> RequestExplainer:
         """Explains a run on request."""
         from chalicelib.explanation.run_explainer import RequestExplainer
+        from chalicelib.explanation.usual_lines import UsualLines
 
-        return RequestExplainer(self.reader, self.runs, self.clock)
+        return RequestExplainer(self.reader, self.runs, self.clock, UsualLines(self.store, self.layout, self.runs, self.clock))
 
     @cached_property
     def recent(self) -> RecentRuns:
@@ -449,8 +450,10 @@ def leased_explainer(services: Services, lease: Lease) -> ScheduledExplainer:
     """An explainer of finalized runs that checks the lease before each call of the store."""
     from chalicelib.coordination.lease import lease_checked
     from chalicelib.explanation.run_explainer import ScheduledExplainer
+    from chalicelib.explanation.usual_lines import UsualLines
 
-    return ScheduledExplainer(lease_checked(services.store, lease), services.layout, services.runs)
+    store, layout, runs = lease_checked(services.store, lease), services.layout, services.runs
+    return ScheduledExplainer(store, layout, runs, UsualLines(store, layout, runs, services.clock))
 
 
 def leased_bundler(services: Services, lease: Lease) -> SidecarBundler:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b85decode, b85encode
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Self
 
 from chalicelib.explanation.bounded_lines import BoundedLines
@@ -40,11 +40,12 @@ class Explainer:
         self._reader = LogReader.resumed(state)
         return self
 
-    def candidates(self, end: RunEnd | None = None) -> tuple[CauseCandidate, ...]:
-        """Up to ``MAX_CANDIDATES`` lines, the best first, of the log so far with its last line. ``end``: the reported end of the run."""
+    def candidates(self, end: RunEnd | None = None, usual: Collection[str] = ()) -> tuple[CauseCandidate, ...]:
+        """Up to ``MAX_CANDIDATES`` lines, the best first, of the log so far with its last line. ``end``: the reported end of the run;
+        ``usual``: see ``ranking.rank``."""
         reader = self._reader
         if self._lines.rest:
             reader = LogReader.resumed(reader.state())
             reader.read(self._lines.rest + b"\n")
-        found = rank(reader.evidence, reader.progress, end)[:MAX_CANDIDATES]
+        found = rank(reader.evidence, reader.progress, end, usual)[:MAX_CANDIDATES]
         return tuple(CauseCandidate(each.line, each.text(MAX_TEXT), each.rule, each.family, round(each.score, 2)) for each in found)

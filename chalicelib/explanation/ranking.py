@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from chalicelib.explanation.evidence import PYTHON, WORKER, Evidence, Incident, Note
@@ -79,6 +79,9 @@ _FAMILIES_OF_EXIT = {
     124: ("timeout",),
 }
 _MIN = 0.05
+_USUAL = 0.4
+"""The share of what stands in successful runs, too."""
+_NUMBERS = re.compile("[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +104,14 @@ class ScoredLine:
         return shorten(self.message, limit)
 
 
-def rank(evidence: Evidence, progress: int, end: RunEnd | None) -> list[ScoredLine]:
-    """The lines that may explain the failure, the best first, each text once."""
+def usual_form(message: str) -> str:
+    """A message with its numbers replaced: so runs of one pipeline are compared."""
+    return _NUMBERS.sub("0", message)
+
+
+def rank(evidence: Evidence, progress: int, end: RunEnd | None, usual: Collection[str] = ()) -> list[ScoredLine]:
+    """The lines that may explain the failure, the best first, each text once. ``usual``: forms of messages that are no sign of a failure,
+    because successful runs have them, too."""
     findings = [finding for incident in evidence.incidents for finding in _of_incident(incident, progress)]
     notes = [(pool, note) for pool, note in evidence.notes() if not _is_in_trace(note, evidence)]
     announcing = {note.line - before for _, note in notes if note.role == "detail" for before in (1, 2, 3)}
@@ -110,6 +119,7 @@ def rank(evidence: Evidence, progress: int, end: RunEnd | None) -> list[ScoredLi
     findings.extend(
         _of_tail(note, progress, place) for place, note in enumerate(reversed(evidence.tail)) if not _is_in_trace(note, evidence)
     )
+    findings = [_lowered(finding) if usual_form(finding.message) in usual else finding for finding in findings]
     findings = _reported_before(findings)
     strong = [finding for finding in findings if finding.score >= _STRONG and finding.rule != "detail"]
     findings = [_overtaken(finding, strong) for finding in findings]
@@ -119,6 +129,10 @@ def rank(evidence: Evidence, progress: int, end: RunEnd | None) -> list[ScoredLi
     findings = _exits_below(findings)
     findings = sorted(findings, key=lambda each: (-round(each.score, 3), -each.line if each.is_latest else 0, each.line))
     return _doubted(list(_distinct(findings)))
+
+
+def _lowered(finding: ScoredLine) -> ScoredLine:
+    return replace(finding, score=finding.score * _USUAL)
 
 
 def _is_in_trace(note: Note, evidence: Evidence) -> bool:
@@ -176,7 +190,7 @@ def _distinct(findings: Iterable[ScoredLine]) -> Iterator[ScoredLine]:
     texts: set[str] = set()
     lines: set[int] = set()
     for finding in findings:
-        key = re.sub(r"[0-9]+", "0", finding.message)
+        key = usual_form(finding.message)
         if key not in texts and finding.line not in lines:
             texts.add(key)
             lines.add(finding.line)

@@ -53,10 +53,10 @@ def _announces(raw: bytes) -> bool:
 class LogReader:
     """Where the pass is: ``line`` and ``progress``, the numbers of lines and of ordinary lines so far; and what it remembers."""
 
-    def __init__(self, line: int = 0) -> None:
+    def __init__(self, line: int = 0, evidence: Evidence | None = None) -> None:
         self.line, self.progress, self.detail, self.detail_level = line, 0, 0, PLAIN
         self.byte, self.looked, self.credit = 0, 0, _MAX_CREDIT
-        self.evidence = Evidence()
+        self.evidence = Evidence() if evidence is None else evidence
         self.traces = TraceReader(self.evidence)
 
     def read(self, block: bytes) -> None:

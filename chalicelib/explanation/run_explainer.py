@@ -5,7 +5,7 @@ Decision 0045.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +23,7 @@ from chalicelib.errors import (
 )
 from chalicelib.explanation.explainer import Explainer
 from chalicelib.explanation.explanation import LATE_BYTES, REQUEST_BYTES, REQUEST_S, Explanation, explanation_of
+from chalicelib.explanation.usual_lines import UsualLines
 from chalicelib.ports import Clock, ObjectStore, Run, RunEnd
 from chalicelib.runlog.artifact import Artifact, find_artifact
 from chalicelib.runlog.layout import Layout
@@ -78,21 +79,26 @@ class _Pass:
             self.lines += step.count(b"\n")
         return True
 
-    def explanation(self, log_lines: int, end: RunEnd | None) -> Explanation:
-        """The explanation of a log of ``log_lines`` lines that was read to its end. The first line may be cut if it is not the log's first."""
+    def explanation(self, log_lines: int, end: RunEnd | None, usual: Callable[[], Collection[str]]) -> Explanation:
+        """The explanation of a log of ``log_lines`` lines that was read to its end. The first line may be cut if it is not the log's first.
+        ``usual``: called if several lines may explain the failure."""
         from_line = log_lines - self.lines if self.start else 0
-        return Explanation.of(self.explainer.candidates(end), from_line, shift=from_line)
+        candidates = self.explainer.candidates(end)
+        if len(candidates) > 1:
+            candidates = self.explainer.candidates(end, usual())
+        return Explanation.of(candidates, from_line, shift=from_line)
 
 
 class ScheduledExplainer:
     """Explains finalized runs. ``store``: checks the lease before each call."""
 
-    def __init__(self, store: ObjectStore, layout: Layout, runs: RunCatalog) -> None:
-        self._store, self._layout, self._runs = store, layout, runs
+    def __init__(self, store: ObjectStore, layout: Layout, runs: RunCatalog, usual: UsualLines) -> None:
+        self._store, self._layout, self._runs, self._usual = store, layout, runs, usual
 
     def explain(self, row: RunRow, state: Any, save_state: SaveState, deadline: Deadline) -> bool | None:
         """Read a run's log from the checkpoint ``state`` on, and record its explanation: an empty one if the log is missing or damaged, so that
-        the run is not tried again; then it returns False. A HEAD, a GET per 8 MiB, a checkpoint per ``CHECKPOINT_S``, and a write.
+        the run is not tried again; then it returns False. A HEAD, a GET per 8 MiB, a checkpoint per ``CHECKPOINT_S``, and a write; see also
+        ``UsualLines.of``.
 
         At the deadline, after one step at least, the checkpoint is saved. Raises DeadlineExceededError then, UnavailableError, LeaseError. A
         log that was written again meanwhile is left to the next call: None.
@@ -101,7 +107,7 @@ class ScheduledExplainer:
             log = find_artifact(self._store, self._layout.logs(row.run))
             if log and log.next_segment != row.final_segments:
                 return None  # the row is behind
-            explanation = self._read(log, row.end, state, save_state, deadline) if log else None
+            explanation = self._read(log, row, state, save_state, deadline) if log else None
         except PreconditionFailedError:
             return None
         except (DamagedLogError, ObjectNotFoundError, RangeNotSatisfiableError):
@@ -109,18 +115,18 @@ class ScheduledExplainer:
         self._runs.record_explanation(row.run, row.final_segments, (explanation or Explanation()).to_text())
         return explanation is not None
 
-    def _read(self, log: Artifact, end: RunEnd | None, state: Any, save_state: SaveState, deadline: Deadline) -> Explanation:
+    def _read(self, log: Artifact, row: RunRow, state: Any, save_state: SaveState, deadline: Deadline) -> Explanation:
         reading, saved_s = _Pass.resumed(state, log), deadline.remaining_s()
         while reading.at < log.bytes:
             piece = self._store.get(log.key, reading.at, min(reading.at + PIECE_BYTES, log.bytes), if_match=log.etag).body
             reading.feed(piece, deadline)
             left_s = deadline.remaining_s()
-            if reading.at < log.bytes and (left_s <= 0 or saved_s - left_s >= CHECKPOINT_S):
+            if left_s <= 0 or (reading.at < log.bytes and saved_s - left_s >= CHECKPOINT_S):
                 save_state(reading.state(log))
                 saved_s = left_s
-            if reading.at < log.bytes and left_s <= 0:
+            if left_s <= 0:
                 raise DeadlineExceededError(f"no time left: the next invocation continues key={log.key} at={reading.at}")
-        return reading.explanation(log.lines or 0, end)
+        return reading.explanation(log.lines or 0, row.end, lambda: self._usual.of(row.run))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +142,8 @@ class RequestedExplanation:
 class RequestExplainer:
     """Explains a run now."""
 
-    def __init__(self, reader: Reader, runs: RunCatalog, clock: Clock) -> None:
-        self._reader, self._runs, self._clock = reader, runs, clock
+    def __init__(self, reader: Reader, runs: RunCatalog, clock: Clock, usual: UsualLines) -> None:
+        self._reader, self._runs, self._clock, self._usual = reader, runs, clock, usual
 
     def explain(self, run: Run) -> RequestedExplanation | None:
         """The recorded explanation, by one read of the row; or one of the last ``REQUEST_BYTES`` of the log, or of the last ``LATE_BYTES`` if
@@ -152,7 +158,7 @@ class RequestExplainer:
         if row is None and not is_open and not log.end.exists:
             return None
         reading = self._read(log)
-        explanation = reading.explanation(log.end.line, row.end if row else None)
+        explanation = reading.explanation(log.end.line, row.end if row else None, lambda: self._usual.of(run))
         is_final = row is not None and row.status == "finalized" and row.final_segments == log.end.sequence > 0
         is_end_known = row is not None and not row.is_seal_unknown  # it counts for the order of the candidates
         is_complete = is_end_known and (is_final and not reading.start)

@@ -20,7 +20,8 @@ from chalicelib.explanation import run_explainer
 from chalicelib.explanation.explainer import Explainer
 from chalicelib.explanation.explanation import Explanation
 from chalicelib.explanation.run_explainer import ScheduledExplainer
-from chalicelib.ports import FAILED, RunEnd
+from chalicelib.explanation.usual_lines import UsualLines
+from chalicelib.ports import FAILED, SUCCEEDED, Run, RunEnd
 from chalicelib.runlog.batch import Batch
 from chalicelib.settings import Settings
 from chalicelib.triggers import schedules
@@ -30,7 +31,8 @@ from tests.functional.test_explained_runs import slow
 from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import RUN, World
 
-LOG = "".join(f"ERROR number {number}\n" if number in (2, 5) else f"line {number}\n" for number in range(9))
+LOG = "".join({2: "ERROR no rows\n", 5: "ERROR no answer\n"}.get(number, f"line {number}\n") for number in range(9))
+SUCCESS = "ERROR no answer\nend\n"
 END = RunEnd(FAILED, exit_code=1)
 
 
@@ -86,16 +88,20 @@ class Ticked:
 
 
 class Failed(Ticked):
-    """A finalized, failed run. A read of each piece takes as long as a visit: the log takes two."""
+    """A finalized, failed run, and one that succeeded before it. A read of each piece takes as long as a visit: the log takes two."""
 
     def __init__(self) -> None:
         self.world, self.runs, self.work = World(), InMemoryRunCatalog(), InMemoryPartitionStore()
+        self._end(Run(RUN.fqn, "earlier"), SUCCESS, RunEnd(SUCCEEDED))
+        self._end(RUN, LOG, END)
+
+    def _end(self, run: Run, log: str, end: RunEnd) -> None:
         parts = self.world.parts()
-        parts.writer.append(RUN, Batch.from_text(LOG))
-        parts.finalizer.close(RUN, end=END)
-        for found in parts.writer.tails.list_segments(RUN):
-            self.runs.record_segment(RUN, parts.writer.tails.segment(RUN, self.world.layout.sequence_of(RUN, found.key)))
-        self.runs.record_finalization(RUN, LOG.count("\n"), len(LOG), 2, self.world.clock.now_ms())
+        parts.writer.append(run, Batch.from_text(log))
+        parts.finalizer.close(run, end=end)
+        for found in parts.writer.tails.list_segments(run):
+            self.runs.record_segment(run, parts.writer.tails.segment(run, self.world.layout.sequence_of(run, found.key)))
+        self.runs.record_finalization(run, log.count("\n"), len(log), 2, self.world.clock.now_ms())
 
     def gate(self) -> Any:
         return slow(self.world)
@@ -105,7 +111,8 @@ class Failed(Ticked):
         explainer.feed(LOG.encode())
         row = self.runs.get(RUN)
         assert row and row.is_explained
-        assert row.explanation == Explanation.of(explainer.candidates(END)).to_text()
+        assert row.explanation == Explanation.of(explainer.candidates(END, {"ERROR no answer"})).to_text()
+        assert '"line":2' in row.explanation.partition("}")[0], "the other error is usual"
         assert list(self.runs.active(self.world.clock.now_ms() + 1)) == [], "it is retired"
 
 
@@ -156,7 +163,9 @@ def test_two_workers_that_both_believe_to_hold_the_lease_record_one_explanation(
         assert row
 
         def explain(wrap: Any, failed: Failed = failed, row: RunRow = row) -> bool:
-            explainer = ScheduledExplainer(wrap(failed.world.store), failed.world.layout, wrap(failed.runs))
+            world = failed.world
+            usual = UsualLines(world.store, world.layout, failed.runs, world.clock)
+            explainer = ScheduledExplainer(wrap(world.store), world.layout, wrap(failed.runs), usual)
             return explainer.explain(row, None, pytest.fail, failed.world.deadline())
 
         one, two = Actor("one", explain), Actor("two", explain)

@@ -15,9 +15,10 @@ from chalicelib.composition import EXPLANATION
 from chalicelib.coordination import Status
 from chalicelib.deadline import Deadline
 from chalicelib.errors import StoreUnavailableError
-from chalicelib.explanation import run_explainer
+from chalicelib.explanation import run_explainer, usual_lines
 from chalicelib.explanation.explainer import Explainer
 from chalicelib.explanation.explanation import MAX_BYTES, CauseCandidate, Explanation, explanation_of
+from chalicelib.explanation.usual_lines import UsualLines
 from chalicelib.observability import metrics
 from chalicelib.ports import FAILED, LOST, PutOptions, Run, RunEnd
 from chalicelib.triggers import schedules
@@ -85,6 +86,65 @@ def test_failed_run_is_explained_in_the_next_tick(world: Ended, capsys: pytest.C
         assert (world.lines(ONE), world.lines(TWO)) == ([1], None)
         assert keys(Status.UNASSIGNED, EXPLANATION) == []
         assert compact() == did() and world.row(ONE).explained_segments == 2
+
+
+NOISE = "12:00:01 ERROR metrics: no answer from 10.0.0.5\n"
+
+
+@pytest.mark.parametrize(
+    "success", [NOISE.replace("5", "77"), "ok\n" + NOISE + "end\n" * 9, '{"level":"error","msg":"no answer"}\n' + NOISE]
+)
+def test_error_that_the_last_successful_run_has_too_is_below_others(world: Ended, success: str) -> None:
+    world.end(ONE, "ERROR orders holds no rows\n" + NOISE)
+    world.end(Run(ONE.fqn, "earlier"), success, RunEnd("succeeded"))
+    world.end(Run(ONE.fqn, "removed"), success, RunEnd("succeeded"))
+    world.store.delete(world.layout.logs(Run(ONE.fqn, "removed")))
+    with world.installed():
+        compact()
+    assert world.lines(ONE) == [0]
+
+
+def test_trace_that_successful_runs_have_among_others_is_below_others(world: Ended) -> None:
+    trace = 'Traceback (most recent call last):\n  File "a.py", line 1, in a\n    b()\nValueError: no answer {}\n'
+    world.end(ONE, "ERROR orders holds no rows\nERROR see below\n" + trace.format("x"))
+    others = "".join("ok\n" * 70 + trace.format(chr(97 + number)) for number in range(20))
+    world.end(Run(ONE.fqn, "earlier"), trace.format("x") + others, RunEnd("succeeded"))
+    with world.installed():
+        compact()
+    assert world.lines(ONE) != [5]
+
+
+@pytest.mark.parametrize(("max_bytes", "pause_s", "expected"), [(20, 0, [80, 88, 96]), (200, usual_lines.MAX_S, [0])])
+def test_comparison_ends_with_its_time_and_its_bytes(
+    world: Ended, monkeypatch: pytest.MonkeyPatch, max_bytes: int, pause_s: float, expected: list[int]
+) -> None:
+    monkeypatch.setattr(usual_lines, "_PIECE_BYTES", 8)
+    monkeypatch.setattr(usual_lines, "MAX_BYTES", max_bytes)
+    runs = [Run(ONE.fqn, f"earlier-{number}") for number in range(2)]
+    for run in runs:
+        world.end(run, "line\n" * 20, RunEnd("succeeded"))
+    read: list[tuple[str, int]] = []
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        assert isinstance(call, Call)
+        if operation == "get":
+            read.append((call.arguments[0], call.arguments[1]))
+            world.clock.advance(pause_s)
+        return call()
+
+    assert UsualLines(Intercepted(world.store, gate), world.layout, world.runs, world.clock).of(ONE) == {"line"}
+    assert [start for _, start in read] == expected and len({key for key, _ in read}) == 1
+
+
+@pytest.mark.parametrize(
+    ("of", "end"), [(Run(ONE.fqn, "earlier"), RunEnd(FAILED)), (Run("other.pipeline", "earlier"), RunEnd("succeeded"))]
+)
+def test_errors_of_runs_that_failed_or_are_of_other_pipelines_say_nothing(world: Ended, of: Run, end: RunEnd) -> None:
+    world.end(ONE, "ERROR orders holds no rows\n" + NOISE)
+    world.end(of, NOISE, end)
+    with world.installed():
+        compact()
+    assert world.lines(ONE) == [1]
 
 
 def test_lost_run_is_explained(world: Ended) -> None:
@@ -171,7 +231,8 @@ def test_long_log_is_read_over_several_ticks_with_the_same_result(world: Ended) 
     explainer = Explainer()
     explainer.feed(text.encode())
     assert world.row(ONE).explanation == Explanation.of(explainer.candidates(RunEnd(FAILED, exit_code=1))).to_text()
-    assert ticks == -(-len(text.encode()) // 10) and world.lines(TWO) == [1]
+    assert ticks == -(-len(text.encode()) // 10) + 1, "the last one compares it with other runs"
+    assert world.lines(TWO) == [1]
 
 
 @pytest.mark.usefixtures("small")
@@ -187,7 +248,7 @@ def test_failure_keeps_the_checkpoint(world: Ended) -> None:
         return slow(world)(operation, call)
 
     with world.installed(gate):
-        for _ in range(5):
+        for _ in range(6):
             compact()
             world.clock.advance(300)
     assert read == [0, 10, 10, 20, 30] and world.lines(ONE) is not None
@@ -226,7 +287,8 @@ def test_checkpoints_are_saved_before_the_time_is_over(world: Ended) -> None:
         world.clock.advance(3 if operation == "get" else 0)
         return call()
 
-    explainer = run_explainer.ScheduledExplainer(Intercepted(world.store, gate), world.layout, world.runs)
+    usual = UsualLines(world.store, world.layout, world.runs, world.clock)
+    explainer = run_explainer.ScheduledExplainer(Intercepted(world.store, gate), world.layout, world.runs, usual)
     assert explainer.explain(world.row(ONE), None, lambda state: saved.append(state["at"]), Deadline(world.clock, 60))
     assert saved == [20, 40]
 

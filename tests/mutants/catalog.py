@@ -125,7 +125,7 @@ MUTANTS = (
         ("ScheduledExplainer._read", "self._store.get(A, B, C, if_match=log.etag)", "self._store.get(A, B, C)",
             "a log that is written again during the read is not explained by parts of two"),
         ("ScheduledExplainer._read", "save_state(reading.state(log))", "None", "the next tick continues where this one stopped"),
-        ("ScheduledExplainer._read", "reading.at < log.bytes and left_s <= 0", "reading.at < log.bytes",
+        ("ScheduledExplainer._read", "left_s <= 0 or (reading.at < log.bytes and A)", "True",
             "a slice of time is for more than one piece", "tests/faults/test_explanation_every_call.py::test_two_workers_that_both_believe"
             "_to_hold_the_lease_record_one_explanation"),
         ("RequestExplainer.explain", "is_final and not reading.start", "is_final",

@@ -48,6 +48,11 @@ MUTANTS = (
         ("RequestExplainer.explain", "is_end_known and (is_final and not reading.start)", "is_final and not reading.start",
             "an explanation without the reported end stays for good",
             "::test_explanation_without_the_known_end_of_the_run_is_not_kept")),
+    *group("chalicelib.explanation.usual_lines", "tests/functional/test_explained_runs.py",
+        ("UsualLines._successful", "row.outcome_at(0) == SUCCEEDED", "True", "a failure that happens each time is no sign of a failure"),
+        ("UsualLines.of", "left <= 0 or deadline.remaining_s() <= 0", "False", "the comparison takes all of the time of the schedule"),
+        ("_Forms.add", "usual_form(message_of(raw))", "message_of(raw)", "a number makes a line unusual"),
+        ("_RememberedEvidence.begin", "self._remember(*self.incidents)", "None", "a trace of a successful run that others followed is unusual")),
     *group("chalicelib.explanation.texts", f"{_EXPLANATION}::test_text_is_clean_short_and_numbered_from_the_first_line",
         ("shorten", "_CONTROLS.sub('', A)", "A", "a text reverses the reader's terminal")),
 )  # fmt: skip
