@@ -47,14 +47,14 @@ class LogFormat:
     prefix: LinePrefix
     odds: int = 1
     unambiguous: bool = True
-    rest: Callable[[TimestampParser], LineParser] | None = None
+    rest: LineLayout | None = None
     layout: LineLayout | None = field(default=None, compare=False)
 
     def reader(self, time_parser: TimestampParser | None = None) -> LineParser:
         """The parser for lines of a run in this format: a line's text to its columns, None if no format parses it."""
         time_parser = time_parser or TimestampParser()
         own, others = self.bind(time_parser), _FallbackParsers(self, time_parser)
-        rest = self.rest(time_parser) if self.rest else None
+        rest = self.rest.parse_with(time_parser) if self.rest else None
 
         def read(text: str) -> ParsedLine | None:
             if (parsed := own(text)) is not None:
@@ -216,7 +216,7 @@ FORMATS: tuple[LogFormat, ...] = (
     _general("bracketed-level-only", layouts.LEVEL_BRACKETED, _LEVEL_BOX, "[INFO] BUILD SUCCESS"),
     LogFormat("logfmt", 'time="2026-11-21T03:12:45Z" level=info logger=orders msg="42 rows" table=orders', parse_logfmt_with, _KEY),
     LogFormat("dbt-console", "03:12:45  1 of 3 START sql table model shop.orders .... [RUN]", layouts.DBT_CONSOLE.parse_with, _TIME, odds=3,
-           rest=layouts.TIME_ANYTHING.parse_with),
+           rest=layouts.TIME_ANYTHING, layout=layouts.DBT_CONSOLE),
     _vague("python-time", layouts.PYTHON_TIME, _TIME, "03:12:45,123 - orders.load - INFO - 42 rows"),
     _vague("log4j-time", layouts.LOG4J_TIME, _TIME, "03:12:45.123 [main] INFO  com.example.Orders - 42 rows"),
     _vague("pipes-time", layouts.PIPES_TIME, _TIME, "03:12:45.123 | INFO    | prefect.engine - Created flow run"),

@@ -18,6 +18,9 @@ from chalicelib.lines.timestamps import FRACTION, ZONE, TimestampFormat, Timesta
 LineParser = Callable[[str], ParsedLine | None]
 """Parses a line's text; None if it has another layout."""
 
+MessageLevels = tuple[tuple[str, str], ...]
+"""Patterns without groups, and the level of messages that begin with them: the first one that matches counts."""
+
 HEAD_CHARS = 10_000
 _GROUPS = ("second", "fraction", "zone", "level", "logger")
 
@@ -26,7 +29,8 @@ _GROUPS = ("second", "fraction", "zone", "level", "logger")
 class LineLayout:
     """Optional groups of ``pattern``: second, fraction, zone, level, logger. The message begins at the end of the match.
 
-    A line with a level that is not in ``levels`` has another layout. ``refine`` changes or rejects the result, whatever its time. Only the
+    A line with a level that is not in ``levels`` has another layout, and so has one whose message matches none of ``message_levels``. ``refine``
+    changes or rejects the result, whatever its time. ``otherwise``: a layout for the lines that this one does not match. Only the
     first 10,000 characters are matched, which bounds the work for lines of any length.
 
     ``around``: the parts of ``pattern`` before and after a timestamp with an optional fraction and zone; None: it has other parts.
@@ -37,20 +41,17 @@ class LineLayout:
     levels: Mapping[str, str] | None = None
     refine: Callable[[ParsedLine], ParsedLine | None] | None = None
     around: tuple[str, str] | None = None
+    message_levels: MessageLevels = ()
+    otherwise: LineLayout | None = None
 
     def parse_with(self, time_parser: TimestampParser) -> LineParser:
         """The parser for one log."""
-        pattern = _compiled(self.pattern)
-        parse = self._parse(pattern, time_parser)
-        refine = self.refine
-        if refine is None:
-            return parse
-
-        def refined(text: str) -> ParsedLine | None:
-            parsed = parse(text)
-            return None if parsed is None else refine(parsed)
-
-        return refined
+        parse = self._parse(_compiled(self.pattern), time_parser)
+        if self.message_levels:
+            parse = _refined(parse, _with_level(self.message_levels))
+        if self.refine is not None:
+            parse = _refined(parse, self.refine)
+        return parse if self.otherwise is None else _first_of(parse, self.otherwise.parse_with(time_parser))
 
     def _parse(self, pattern: re.Pattern[str], time_parser: TimestampParser) -> LineParser:
         match = pattern.match
@@ -68,6 +69,32 @@ class LineLayout:
             return new_parsed_line((read(second, fraction, zone), level, logger, text[match_.end() :]))
 
         return parse
+
+
+def _refined(parse: LineParser, refine: Callable[[ParsedLine], ParsedLine | None]) -> LineParser:
+    def refined(text: str) -> ParsedLine | None:
+        parsed = parse(text)
+        return None if parsed is None else refine(parsed)
+
+    return refined
+
+
+def _with_level(levels: MessageLevels) -> Callable[[ParsedLine], ParsedLine | None]:
+    match = re.compile("|".join(f"({pattern})" for pattern, _ in levels), re.ASCII).match
+
+    def refine(parsed: ParsedLine) -> ParsedLine | None:
+        found = match(parsed.message, 0, HEAD_CHARS)
+        return None if found is None or found.lastindex is None else parsed._replace(level=levels[found.lastindex - 1][1])
+
+    return refine
+
+
+def _first_of(one: LineParser, other: LineParser) -> LineParser:
+    def parse(text: str) -> ParsedLine | None:
+        parsed = one(text)
+        return other(text) if parsed is None else parsed
+
+    return parse
 
 
 @cache
@@ -89,6 +116,9 @@ def timestamped(
     before: str = "",
     levels: Mapping[str, str] | None = None,
     refine: Callable[[ParsedLine], ParsedLine | None] | None = None,
+    message_levels: MessageLevels = (),
+    otherwise: LineLayout | None = None,
 ) -> LineLayout:
     """A layout with a timestamp, an optional fraction and zone, and ``tail`` after it."""
-    return LineLayout(f"{before}(?P<second>{stamp.pattern}){FRACTION}{ZONE}{tail}", stamp, levels, refine, (before, tail))
+    pattern = f"{before}(?P<second>{stamp.pattern}){FRACTION}{ZONE}{tail}"
+    return LineLayout(pattern, stamp, levels, refine, (before, tail), message_levels, otherwise)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from chalicelib.lines.layout import HEAD_CHARS, LineLayout, timestamped
+from chalicelib.lines.layout import LineLayout, timestamped
 from chalicelib.lines.levels import (
     CRITICAL,
     DEBUG,
@@ -52,31 +52,24 @@ GUNICORN = timestamped(ISO, rf"\] \[[0-9]+\] \[{_LEVEL}\] ", before=r"\[")
 DBT = timestamped(TIME, rf" \[{_LEVEL} *\] {_THREAD}: ")
 
 
-_DBT_LINE = re.compile(
-    r"[0-9]+ of [0-9]+ (?P<status>[A-Z-]{2,8}) "
-    r"|Completed with (?:(?P<errors>[0-9]++) errors?\b)?(?:(?:.*?[^0-9])?(?P<warnings>[0-9]++) warnings?\b)?"
-    r"|(?P<error>(?:[A-Z][a-z]+ Error|Failure) in [a-z]|(?:[A-Z][a-z]+ Error|Encountered an error(?: while [a-z ]+)?)(?::|$))"
-    r"|(?P<warning>Warning in [a-z]|\[WARNING\])"
-    r"|Running with dbt=|Registered adapter: |Found [0-9]+ |Concurrency: [0-9]+ |Finished running |Completed successfully|Done\. PASS=",
-    re.ASCII,
+_NODE, _SOME = "[0-9]+ of [0-9]+", "0*+[1-9][0-9]*+"
+_DBT_LEVELS = (
+    (f"{_NODE} (?:ERROR|FAIL) ", ERROR),
+    (f"{_NODE} WARN ", WARNING),
+    (f"{_NODE} [A-Z-]{{2,8}} ", INFO),
+    (rf"Completed with {_SOME} errors?\b", ERROR),
+    (rf"Completed with (?:.*?[^0-9])?{_SOME} warnings?\b", WARNING),
+    ("Completed with ", INFO),
+    ("(?:[A-Z][a-z]+ Error|Failure) in [a-z]", ERROR),
+    ("(?:[A-Z][a-z]+ Error|Encountered an error(?: while [a-z ]+)?)(?::|$)", ERROR),
+    (r"Warning in [a-z]|\[WARNING\]", WARNING),
+    (
+        r"Running with dbt=|Registered adapter: |Found [0-9]+ |Concurrency: [0-9]+ |Finished running |Completed successfully|Done\. PASS=",
+        INFO,
+    ),
 )
-_DBT_STATUSES = {"ERROR": ERROR, "FAIL": ERROR, "WARN": WARNING}
-
-
-def _dbt_level(parsed: ParsedLine) -> ParsedLine | None:
-    """The level of a result: of a node, an invocation, or an exception's title. Other sentences are not from dbt."""
-    match_ = _DBT_LINE.match(parsed.message, 0, HEAD_CHARS)
-    if match_ is None:
-        return None
-    level = _DBT_STATUSES.get(match_["status"], INFO)
-    if match_["error"] or int(match_["errors"] or 0):
-        level = ERROR
-    elif match_["warning"] or int(match_["warnings"] or 0):
-        level = WARNING
-    return parsed._replace(level=level)
-
-
-DBT_CONSOLE = timestamped(TIME, r" {2}(?=\S)", refine=_dbt_level)
+"""Of results: of a node, an invocation, or an exception's title. Other sentences are not from dbt."""
+DBT_CONSOLE = timestamped(TIME, " {2}", message_levels=_DBT_LEVELS)
 CELERY = timestamped(ISO, rf": {_LEVEL}/[^\]]+\] ", before=r"\[")
 FLASK = timestamped(ISO, rf"\] {_LEVEL} in (?P<logger>[\w.]+): ", before=r"\[")
 OSLO = timestamped(ISO, rf" [0-9]+ {_LEVEL} {_LOGGER} (?:\[[^\]]*\] ?)?")
@@ -118,11 +111,13 @@ CASSANDRA = timestamped(ISO, rf" +{_FILE} - ", before=rf"{_CAPITALS} +{_THREAD} 
 _PRIORITIES = {str(number): SEVERITIES[number % 8] for number in range(192)}
 _PRIORITY = "<(?P<level>[0-9]{1,3})>"
 _HOST_AND_TAG = r"\S++ (?P<logger>[^\s:\[]++(?: [0-9][0-9.]*)?)(?:\[[^\]\s]*+\])?:(?: |$)"
-_HOST_AND_PROCESS = r"\S++ (?P<logger>kernel(?=:)|[^\s:\[]++(?=\[[0-9]))(?:\[[0-9]++\])?:(?: |$)"
+_HOST_AND_PROCESS = r" \S++ (?P<logger>[^\s:\[]++)\[[0-9]++\]:(?: |$)"
+_HOST_AND_KERNEL = r" \S++ (?P<logger>kernel):(?: |$)"
 """Any text may follow an ISO timestamp, so the tag must be a process with its id, or the kernel."""
 _ZAP_PLACE = r"[^\s:]+\.go:[0-9]+\t"
 SYSLOG = timestamped(MONTH, rf" (?:{_HOST_AND_TAG})?", before=f"(?:{_PRIORITY})?", levels=_PRIORITIES)
-SYSLOG_ISO = timestamped(ISO, rf" {_HOST_AND_PROCESS}", before=f"(?:{_PRIORITY})?", levels=_PRIORITIES)
+_SYSLOG_ISO_KERNEL = timestamped(ISO, _HOST_AND_KERNEL, before=f"(?:{_PRIORITY})?", levels=_PRIORITIES)
+SYSLOG_ISO = timestamped(ISO, _HOST_AND_PROCESS, before=f"(?:{_PRIORITY})?", levels=_PRIORITIES, otherwise=_SYSLOG_ISO_KERNEL)
 SYSLOG_5424 = timestamped(
     ISO,
     r" \S++ (?:-|(?P<logger>\S++)) \S++ \S++ (?:-|(?:\[(?:[^\]\"]++|\"(?:[^\"\\]++|\\.)*\")*\])+)(?: \ufeff?|$)",

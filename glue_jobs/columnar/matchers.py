@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 
 from chalicelib.lines.fields import parse_json_with
-from chalicelib.lines.formats import LogFormat
+from chalicelib.lines.formats import FORMATS, LogFormat
+from chalicelib.lines.layout import LineLayout
 from glue_jobs.columnar.json_lines import JsonMatcher
-from glue_jobs.columnar.matching import FixedMatcher, LineMatcher, PatternMatcher
+from glue_jobs.columnar.matching import FirstMatcher, FixedMatcher, LevelMatcher, LineMatcher, PatternMatcher, RestMatcher
 from glue_jobs.columnar.patterns import UntranslatableError, fixed_places, translated
 
 
@@ -17,15 +19,43 @@ def matcher_of(format: LogFormat) -> LineMatcher | None:
     """The matcher of a format; None: only the row parser reads it."""
     if format.bind is parse_json_with:
         return JsonMatcher()
-    layout = format.layout
-    if layout is None or layout.refine or format.rest:
+    if format.layout is None:
         return None
     try:
-        if layout.around is not None and layout.stamp is not None and layout.stamp.places is not None:
-            before, tail = layout.around
-            with suppress(UntranslatableError):
-                head = fixed_places(before + layout.stamp.pattern)
-                return FixedMatcher(head, layout.stamp.places, layout, translated(tail))
-        return PatternMatcher(layout, translated(layout.pattern))
+        own = _of_layout(format.layout)
+        if format.rest is None:
+            return own
+        rest = _of_layout(format.rest)
+        return FirstMatcher(own, RestMatcher(rest, tuple(_looks_of_others(format, rest))))
     except UntranslatableError:
         return None
+
+
+def _of_layout(layout: LineLayout) -> LineMatcher:
+    if layout.refine is not None:
+        raise UntranslatableError("a layout that refines its lines one by one")
+    matcher = _of_heads(layout)
+    if layout.message_levels:
+        levels = tuple((pattern, level) for text, level in layout.message_levels for pattern in translated(text).patterns)
+        matcher = LevelMatcher(matcher, levels)
+    return matcher if layout.otherwise is None else FirstMatcher(matcher, _of_layout(layout.otherwise))
+
+
+def _of_heads(layout: LineLayout) -> LineMatcher:
+    if layout.around is not None and layout.stamp is not None and layout.stamp.places is not None:
+        before, tail = layout.around
+        with suppress(UntranslatableError):
+            head = fixed_places(before + layout.stamp.pattern)
+            return FixedMatcher(head, layout.stamp.places, layout, translated(tail))
+    return PatternMatcher(layout, translated(layout.pattern))
+
+
+def _looks_of_others(format: LogFormat, rest: LineMatcher) -> Iterator[str]:
+    """The patterns with which the lines of all formats begin that come before the rest of this one. Raises UntranslatableError."""
+    fitting = {
+        each.prefix.look
+        for each in FORMATS
+        if each.unambiguous and each is not format and any(rest.first[ord(character)] for character in each.prefix.first)
+    }
+    for look in fitting:
+        yield from translated(look).patterns

@@ -6,7 +6,7 @@ Made from the layout by which the row parser reads the format. Only matches are 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import partial
 from typing import Protocol
@@ -16,15 +16,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chalicelib.lines.layout import LineLayout
+from chalicelib.lines.layout import LineLayout, MessageLevels
 from chalicelib.lines.levels import LEVELS, ORDER
-from chalicelib.lines.timestamps import Places, ReadTimestamp, TimestampParser
+from chalicelib.lines.timestamps import SECOND_US, Places, ReadTimestamp, TimestampParser
 from glue_jobs.columnar.blocks import Bools, Bytes, Ints, LineBlock, spans
 from glue_jobs.columnar.patterns import FOREIGN, GroupPattern
 from glue_jobs.columnar.timestamps import RepeatedTexts, parse_times
 
 NO_LEVEL = len(ORDER)
 """The number of lines without a level; other levels have their place in ``ORDER``."""
+_CLOCK = "^(?P<hour>[^:]*[0-9]{2}):(?P<minute>[0-5][0-9]):(?P<second>[0-5][0-9])(?P<rest>[^0-9]*[0-9]*)$"
+_LAST_SECOND_US = 3599 * SECOND_US
+""":59:59 of an hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,35 @@ class _Columns:
         )
 
 
+def joined_matches(matches: Sequence[LineMatches]) -> LineMatches:
+    """The matches of several matchers for different lines of a block, in order. All of them have messages of their own, or none."""
+    found = [each for each in matches if len(each.lines)]
+    if len(found) < 2:
+        return found[0] if found else NO_MATCHES
+    order = np.argsort(np.concatenate([each.lines for each in found]), kind="stable")
+    lines, us, has_time, level, message = (
+        np.concatenate([getattr(each, name) for each in found])[order] for name in ("lines", "us", "has_time", "level", "message")
+    )
+    loggers = pa.concat_arrays([each.loggers for each in found]).take(pa.array(order))
+    texts = [each.messages for each in found if each.messages is not None]
+    messages = pa.concat_arrays(texts).take(pa.array(order)) if texts else None
+    return LineMatches(lines, us, has_time, level, loggers, message, messages)
+
+
+def _taken(matches: LineMatches, places: Ints) -> LineMatches:
+    """Some of the matches."""
+    at, messages = pa.array(places), matches.messages
+    return LineMatches(
+        matches.lines[places],
+        matches.us[places],
+        matches.has_time[places],
+        matches.level[places],
+        matches.loggers.take(at),
+        matches.message[places],
+        None if messages is None else messages.take(at),
+    )
+
+
 class LineMatcher(Protocol):
     """Matches the lines of one format."""
 
@@ -111,6 +143,66 @@ class LineMatcher(Protocol):
 
     def bound(self, time_parser: TimestampParser) -> BoundMatcher:
         """The matcher for one log."""
+
+
+class FirstMatcher:
+    """Matches lines by one matcher, those that it does not match by another one."""
+
+    def __init__(self, one: LineMatcher, other: LineMatcher) -> None:
+        self._one, self._other = one, other
+        self.first = one.first | other.first
+
+    def bound(self, time_parser: TimestampParser) -> BoundMatcher:
+        """See ``LineMatcher``."""
+        return partial(self._matches, self._one.bound(time_parser), self._other.bound(time_parser))
+
+    def _matches(self, one: BoundMatcher, other: BoundMatcher, block: LineBlock, candidates: Ints) -> LineMatches:
+        first_bytes = block.octets[block.starts[candidates]]
+        found = one(block, candidates[self._one.first[first_bytes]])
+        left = self._other.first[first_bytes]
+        left[np.searchsorted(candidates, found.lines)] = False
+        return joined_matches([found, other(block, candidates[left])])
+
+
+class RestMatcher:
+    """For what no other format parses: matches lines of which no ``looks`` is the beginning."""
+
+    def __init__(self, rest: LineMatcher, looks: Sequence[str]) -> None:
+        self._rest, self._looks = rest, looks
+        self.first = rest.first
+
+    def bound(self, time_parser: TimestampParser) -> BoundMatcher:
+        """See ``LineMatcher``."""
+        return partial(self._matches, self._rest.bound(time_parser))
+
+    def _matches(self, rest: BoundMatcher, block: LineBlock, candidates: Ints) -> LineMatches:
+        texts = spans(block.data, block.starts[candidates], block.ends[candidates])
+        is_other = np.zeros(len(candidates), np.bool_)
+        for look in self._looks:
+            is_other |= np.asarray(pc.match_substring_regex(texts, look))
+        return rest(block, candidates[~is_other])
+
+
+class LevelMatcher:
+    """Takes the levels of lines from their messages. Lines whose message has none do not match."""
+
+    def __init__(self, matcher: LineMatcher, levels: MessageLevels) -> None:
+        self._matcher, self._levels = matcher, levels
+        self.first = matcher.first
+
+    def bound(self, time_parser: TimestampParser) -> BoundMatcher:
+        """See ``LineMatcher``."""
+        return partial(self._matches, self._matcher.bound(time_parser))
+
+    def _matches(self, matcher: BoundMatcher, block: LineBlock, candidates: Ints) -> LineMatches:
+        found = matcher(block, candidates)
+        texts = spans(block.data, found.message, block.ends[found.lines])
+        level, left = np.full(len(texts), NO_LEVEL, np.int8), np.arange(len(texts))
+        for pattern, name in self._levels:
+            fits = np.asarray(pc.match_substring_regex(texts, pattern))
+            level[left[fits]] = ORDER.index(name)
+            left, texts = left[~fits], texts.filter(pa.array(~fits))
+        return _taken(replace(found, level=level), np.flatnonzero(level != NO_LEVEL))
 
 
 class FixedMatcher:
@@ -173,16 +265,51 @@ class PatternMatcher:
         """Microseconds since the epoch, and whether the second is a valid one."""
         groups = self._pattern.groups
         texts = [heads.field(name) if name in groups else pa.repeat("", len(heads)) for name in ("second", "zone")]
-        seconds, zones = (text.dictionary_encode() for text in texts)
-        codes = np.asarray(seconds.indices).astype(np.int64) * max(len(zones.dictionary), 1) + np.asarray(zones.indices)
-        distinct, places = np.unique(codes, return_inverse=True)
-        second_of, zone_of = seconds.dictionary.to_pylist(), zones.dictionary.to_pylist()
-        read_us = [read(second_of[code // len(zone_of)], None, zone_of[code % len(zone_of)] or None) for code in distinct.tolist()]
-        us = np.array([time or 0 for time in read_us], np.int64)[places]
+        us, has_time = _read_seconds(texts[0], texts[1], read)
         if "fraction" in groups:
             digits = pc.utf8_slice_codeunits(pc.utf8_rpad(heads.field("fraction"), width=6, padding="0"), 0, 6)
             us += np.asarray(digits.cast(pa.int64()))
-        return us, np.array([time is not None for time in read_us], np.bool_)[places]
+        return us, has_time
+
+
+def _read_seconds(seconds: pa.StringArray, zones: pa.StringArray, read: ReadTimestamp) -> tuple[Ints, Bools]:
+    """Microseconds since the epoch of seconds in zones, and whether they are valid."""
+    (seconds, zones), places = _distinct([seconds, zones])
+    us, is_valid = _read_hours(seconds, zones, read)
+    others = np.flatnonzero(~is_valid)
+    left = (each.take(pa.array(others)).to_pylist() for each in (seconds, zones))
+    for at, text, zone in zip(others.tolist(), *left, strict=True):
+        time = read(text, None, zone or None)
+        us[at], is_valid[at] = time or 0, time is not None
+    return us[places], is_valid[places]
+
+
+def _read_hours(seconds: pa.StringArray, zones: pa.StringArray, read: ReadTimestamp) -> tuple[Ints, Bools]:
+    """The same, of the seconds whose hour is a whole one: each distinct hour is read at its beginning and at its end."""
+    us, is_valid = np.zeros(len(seconds), np.int64), np.zeros(len(seconds), np.bool_)
+    clocks = pc.extract_regex(seconds, pattern=_CLOCK)
+    known = np.flatnonzero(~np.asarray(clocks.is_null()))
+    hour, minute, second, rest = (clocks.field(name).take(pa.array(known)) for name in ("hour", "minute", "second", "rest"))
+    hours, places = _distinct([hour, rest, zones.take(pa.array(known))])
+    rows = list(zip(*(column.to_pylist() for column in hours), strict=True))
+    begins, lasts = (
+        [read(f"{at}{time}{behind}", None, zone or None) for at, behind, zone in rows] for time in (":00:00", ":59:59")
+    )
+    is_even = [begin is not None and last == begin + _LAST_SECOND_US for begin, last in zip(begins, lasts, strict=True)]
+    us[known] = np.array([begin or 0 for begin in begins], np.int64)[places]
+    us[known] += (np.asarray(minute.cast(pa.int64())) * 60 + np.asarray(second.cast(pa.int64()))) * SECOND_US
+    is_valid[known] = np.array(is_even, np.bool_)[places]
+    return us, is_valid
+
+
+def _distinct(columns: Sequence[pa.StringArray]) -> tuple[list[pa.StringArray], Ints]:
+    """The distinct rows of some columns, as columns, and the place of each row among them."""
+    encoded = [column.dictionary_encode() for column in columns]
+    codes = np.zeros(len(columns[0]), np.int64)
+    for values in encoded:
+        codes = codes * max(len(values.dictionary), 1) + np.asarray(values.indices)
+    _, first, places = np.unique(codes, return_index=True, return_inverse=True)
+    return [column.take(pa.array(first)) for column in columns], places
 
 
 def _table_of(characters: frozenset[int]) -> Bools:

@@ -28,6 +28,7 @@ _CATEGORIES = {
     op.CATEGORY_NOT_WORD: _ALL - _WORDS,
 }
 _NEWLINE = 10
+_PLACES = {op.AT_END: "(?m:$)", op.AT_BOUNDARY: r"\b"}
 _REPEATS = (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT)
 
 
@@ -52,6 +53,7 @@ class _After:
 
 
 _END = _After(frozenset(), True)
+_ANYTHING_FITS = _After(_ALL, False)
 _NOTHING_FITS = _After(frozenset(), False)
 
 
@@ -116,10 +118,12 @@ def _characters(kind: Any, value: Any) -> frozenset[int] | None:
     """The characters that a part matches; None if it does not match exactly one."""
     if kind is op.ANY:
         return _ALL - {_NEWLINE}
-    if kind in (op.LITERAL, op.NOT_LITERAL):
+    if kind is op.LITERAL:
+        return frozenset({min(value, FOREIGN)})
+    if kind is op.NOT_LITERAL:
         if value >= FOREIGN:
             raise UntranslatableError(f"a character beyond ASCII: {value}")
-        return frozenset({value}) if kind is op.LITERAL else _ALL - {value}
+        return _ALL - {value}
     if kind is not op.IN:
         return None
     is_negated = bool(value) and value[0][0] is op.NEGATE
@@ -211,13 +215,15 @@ class _Translation:
         return names
 
     def _part(self, kind: Any, value: Any, after: _After) -> str:
+        if kind is op.LITERAL and value >= FOREIGN:
+            return f"\\x{{{value:x}}}"
         characters = _characters(kind, value)
         if characters is not None:
             if not characters:
                 raise UntranslatableError("a set without characters")
             return _set(characters)
-        if kind is op.AT and value is op.AT_END:
-            return "(?m:$)"
+        if kind is op.AT and value in _PLACES:
+            return _PLACES[value]
         if kind is op.BRANCH:
             return f"(?:{'|'.join(self.sequence(items, after) for items in value[1])})"
         if kind is op.SUBPATTERN:
@@ -246,9 +252,24 @@ class _Translation:
                 raise UntranslatableError("a possessive repetition that could give back characters")
         elif first.may_be_empty:
             raise UntranslatableError("a repetition of what may be empty")
-        again = after.or_again(first.first, least, most)
         bounds = f"{{{least},}}" if most is op.MAXREPEAT else f"{{{least},{most}}}"
-        return f"(?:{self.sequence(items, again)}){bounds}{'?' if kind is op.MIN_REPEAT else ''}"
+        return f"(?:{self._pass(value, after, after.or_again(first.first, least, most))}){bounds}{'?' if kind is op.MIN_REPEAT else ''}"
+
+    def _pass(self, repeated: Any, after: _After, again: _After) -> str:
+        """One pass of a repetition, before ``again``, or before ``after`` if it is the last one. An alternative that is nothing but a possessive
+        run may give back what only a pass of its own can take: the run goes on there."""
+        least, most, items = repeated
+        alternatives = items[0][1][1] if len(items) == 1 and items[0][0] is op.BRANCH else [items]
+        firsts = [self.first_of(each).first for each in alternatives]
+        is_any_number = least < 2 and most is op.MAXREPEAT
+        if not is_any_number or _has_groups(items) or len(frozenset().union(*firsts)) < sum(map(len, firsts)):
+            return self.sequence(items, again)
+        texts = []
+        for alternative, first in zip(alternatives, firsts, strict=True):
+            is_run = len(alternative) == 1 and alternative[0][0] is op.POSSESSIVE_REPEAT
+            behind = _After((again.first - first) | after.first, again.may_be_empty) if is_run else again
+            texts.append(self.sequence(alternative, behind))
+        return "|".join(texts) if len(texts) == 1 else f"(?:{'|'.join(texts)})"
 
     def first_of(self, items: Any) -> _After:
         """What can begin a match of a part."""
@@ -271,4 +292,6 @@ class _Translation:
             return _After(first.first, first.may_be_empty or value[0] == 0)
         if kind is op.AT and value is op.AT_END:
             return _NOTHING_FITS
+        if kind is op.AT and value is op.AT_BOUNDARY:
+            return _ANYTHING_FITS
         raise UntranslatableError(f"a part of a pattern: {kind}")

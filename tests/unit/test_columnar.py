@@ -32,7 +32,7 @@ from tests.sampling import examples
 
 Columns = tuple[int, int, int | None, str | None, str | None, str, bytes]
 """First line, line behind the last, time, level, logger, message, bytes with newlines."""
-BY_ROWS = {"logfmt", "kafka", "access", "dbt-console", "syslog-iso", "syslog-5424", "python-logger-first"}
+BY_ROWS = {"logfmt", "kafka", "access", "python-logger-first"}
 """Formats without a matcher. A pattern that leaves the others makes reads of its logs many times slower."""
 ERROR = b"2026-11-21 03:12:45,123 - orders.load - ERROR - failed"
 INFO = b"2026-11-21 03:12:45 - orders - INFO - 42 rows"
@@ -349,6 +349,19 @@ def test_only_the_exception_of_a_python_trace_is_read_by_the_row_parser() -> Non
     assert (parser.lines, parser.row_lines) == (50, 10)
 
 
+def test_rest_of_a_format_leaves_the_lines_of_others() -> None:
+    lines = [
+        "03:12:45  1 of 3 START sql table",
+        "03:12:45  thinking",
+        "03:12:45  ",
+        '03:12:45 x [21/Nov/2026:03:12:45 +0000] "GET /" 200 1',
+    ]
+    body = "".join(line + "\n" for line in lines).encode()
+    parser, clock = ColumnarParser(format_named("dbt-console"), TimestampParser()), TimestampParser()
+    assert columns_of(parser.parse(body)) == rows_of(body, format_named("dbt-console"), clock)
+    assert parser.row_lines == 1
+
+
 def test_formats_without_a_matcher() -> None:
     assert {each.name for each in (*FORMATS, PLAIN) if matcher_of(each) is None} == BY_ROWS | {"plain"}
 
@@ -399,7 +412,11 @@ def test_chosen_events_have_the_columns_of_all(log: tuple[LogFormat, list[bytes]
         ("(?=a)", None),
         ("(a)\\1", None),
         ("(?:a*)*", None),
-        ("é", None),
+        ("é", "^(?P<head>\\x{e9})"),
+        ("[aé]", None),
+        (r"(?:a++|ab)*c", None),
+        (r"(?:a++|b)*+c", None),
+        (r"a++\b", None),
         ("(?i:a)", None),
     ],
 )
@@ -419,6 +436,9 @@ def test_translation_of_patterns(pattern: str, text: str | tuple[str, ...] | Non
         ("(?:(?:(?P<logger>a)x|b)c)??d", 1),
         ("(?:(?:(?P<logger>a)x){2}c)??d", 1),
         ("a*(?:bc|d)", 1),
+        ("(?:a++|b)*c", 1),
+        ("(?:b++)*(?:c++|ab*)*d", 1),
+        (r"a*b?\b", 1),
         ("a*(?:b*c|bd)", 2),
         ("a*(?:b*c|d|bd)", 2),
         ("a*(?:b*c|(?P<logger>bd))", 1),
