@@ -101,8 +101,8 @@ class Intake:
         self._limits, self._check_run = limits, check_run
 
     def take(self, items: Iterable[Item], request: IntakeRequest) -> list[ItemResult]:
-        """The result of each item, in their order. ``STORED`` items are durable. Raises BatchTooLargeError before anything is
-        stored."""
+        """The result of each record, in their order: an item and its parts have the same one. ``STORED`` items are durable. Raises
+        BatchTooLargeError before anything is stored."""
         known = self._decoded(items)
         results: dict[int, ItemResult] = {
             item.index: ItemResult(ItemStatus.MALFORMED, item.reason) for item in known if isinstance(item, Refused)
@@ -110,14 +110,19 @@ class Intake:
         for group in self._groups([item for item in known if isinstance(item, Decoded)], request, results):
             for batch in _batches(group.items):
                 self._append(_Group(group.run, group.writer, batch), request, results)
-        return [results[item.index] for item in known]
+        for item in known:
+            if isinstance(item, Decoded) and item.parts:
+                results |= dict.fromkeys(item.parts, results[item.index])
+        return [results[index] for index in sorted(results)]
 
     def _decoded(self, items: Iterable[Item]) -> list[Item]:
         """All items, counted against the limits while they are decoded. Raises BatchTooLargeError."""
         known: list[Item] = []
+        count = 0
         for item in items:
             known.append(item)
-            if len(known) > self._limits.items:
+            count += 1 + len(item.parts) if isinstance(item, Decoded) else 1
+            if count > self._limits.items:
                 raise BatchTooLargeError(f"too many items for one request limit={self._limits.items}")
             if isinstance(item, Decoded):
                 self._limits.count_shared(item.shared_bytes)

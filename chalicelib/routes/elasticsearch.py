@@ -13,6 +13,7 @@ from chalice.app import Response
 from chalicelib.access.grants import Scope
 from chalicelib.errors import BatchTooLargeError
 from chalicelib.events.codecs.bulk import BulkAction
+from chalicelib.events.codecs.parts import joined
 from chalicelib.events.intake import ItemResult, ItemStatus
 from chalicelib.observability import redacted
 from chalicelib.response_size import RESPONSE_BYTES, document_bytes
@@ -105,7 +106,7 @@ def bulk(request: ApiRequest) -> Response:
     actions: list[BulkAction] = list(islice(call.decode(), call.allowance.items + 1))
     if len(actions) <= call.allowance.items:
         _check_response(actions)
-    results = call.store(action.item for action in actions)
+    results = call.store(joined(action.item for action in actions))
     if results and all(each.status is ItemStatus.RETRYABLE for each in results):
         return _error(503, rejection_summary(results))
     room_bytes = RESPONSE_BYTES // (len(actions) or 1) - _FRAME_BYTES

@@ -8,7 +8,7 @@ _RESPONSES = "tests/functional/test_http_response_limits.py"
 
 MUTANTS = (
     *group("chalicelib.events.intake", "tests/unit/test_intake.py",
-        ("Intake._decoded", "len(known) > self._limits.items", "False",
+        ("Intake._decoded", "count > self._limits.items", "False",
             "bodies over the limit must be rejected before anything is stored"),
         ("Intake._groups", "streams.add((run, item.writer))", "streams.add((run, None))", "each writer of a run costs an append")),
     *group("chalicelib.routes.allowance", _BUDGETS,

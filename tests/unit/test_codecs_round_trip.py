@@ -22,6 +22,7 @@ from chalicelib.events.ports import Refused
 NOW_MS = 1_790_000_000_000
 LEVELS = st.sampled_from(["TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"])
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+MESSAGES = TEXT.filter(lambda text: not text.endswith("\n"))
 TIMES = st.integers(1_000_000_000_000, 4_000_000_000_000)
 SCALARS = (
     st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 63) - 1) | st.floats(allow_nan=False, allow_infinity=False) | TEXT
@@ -32,7 +33,7 @@ NOTES = st.lists(st.builds(Annotation, position=st.integers(0, 99), note=JSON), 
 EVENTS = st.lists(
     st.builds(
         NewEvent,
-        message=TEXT,
+        message=MESSAGES,
         timestamp=st.none() | TIMES,
         id=st.none() | st.integers(0, 1 << 40),
         step=st.none() | st.text("abc/ -", min_size=1, max_size=8),
@@ -92,7 +93,7 @@ ATTRIBUTES = st.dictionaries(NAMES, JSON, min_size=1, max_size=3)
 OTLP = st.lists(
     st.builds(
         lambda event, attributes, scope, ids: event.model_copy(update={"data": {**attributes, **scope, **ids}}),
-        EVENTS.filter(bool).map(lambda events: events[0]),
+        EVENTS.filter(bool).map(lambda events: events[0]).filter(lambda event: event.message),
         st.just({}) | ATTRIBUTES.map(lambda fields: {"attributes": fields}),
         st.just({})
         | st.builds(
@@ -122,7 +123,7 @@ def test_otlp_encodings_decode_alike(events: list[NewEvent]) -> None:
 
 
 PRINTABLE = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=20).filter(lambda text: text != "-")
-LINE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\ufeff"), max_size=40)
+LINE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\0\ufeff"), max_size=40)
 SYSLOG = st.lists(
     st.builds(
         lambda line, more, timestamp, level, fields, sd: NewEvent(
@@ -137,7 +138,7 @@ SYSLOG = st.lists(
         st.sampled_from(["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]),
         st.fixed_dictionaries({}, optional={"host": PRINTABLE, "program": PRINTABLE, "pid": PRINTABLE, "msgid": PRINTABLE}),
         st.dictionaries(
-            st.text("abc@123", min_size=1, max_size=8),
+            st.text("abc@123", min_size=1, max_size=8).map(lambda name: f"{name}@1"),
             st.dictionaries(st.text("abc", min_size=1, max_size=5), LINE, max_size=2),
             max_size=2,
         ),

@@ -6,6 +6,7 @@ and no other.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -80,7 +81,7 @@ def _item(number: int, name: str, document: str | None, sources: Mapping[str, An
     if document is None:
         return Refused(number, "the document is missing")
     try:
-        record = json_text.value_of(document)
+        record = _record(document)
         decoded = records.decoded(number, record, clock, sources)
     except DECODE_ERRORS as error:
         return Refused(number, reason_of(error))
@@ -88,6 +89,13 @@ def _item(number: int, name: str, document: str | None, sources: Mapping[str, An
         return decoded
     event = decoded.event.model_copy(update={"data": {**decoded.event.data, _ID: sources["id"]}})
     return replace(decoded, event=event, is_unique=True)
+
+
+def _record(document: str) -> Any:
+    try:
+        return json_text.value_of(document)
+    except json.JSONDecodeError:
+        return json_text.NotJson(document)
 
 
 def _about(index: str, id: str) -> dict[str, Any]:

@@ -1,5 +1,5 @@
-"""AWS Data Firehose's HTTP endpoint: a JSON object with base64 records. A record is one or more JSON objects with fields, a text,
-or gzipped events from a CloudWatch Logs subscription."""
+"""AWS Data Firehose's HTTP endpoint: a JSON object with base64 records. A record is one or more JSON objects with fields or lists of
+them, a text of one log record or several, or gzipped events from a CloudWatch Logs subscription."""
 
 from __future__ import annotations
 
@@ -14,15 +14,20 @@ from typing import Any
 from chalicelib.errors import BatchTooLargeError, InvalidEventError, RunlakeError
 from chalicelib.events.codecs import json_text, records
 from chalicelib.events.codecs.items import DECODE_ERRORS, Decoded, Item, reason_of, with_shared
+from chalicelib.events.codecs.parts import joined
 from chalicelib.events.codecs.records import Moment
 from chalicelib.events.event import MAX_TIMESTAMP_MS, NewEvent
 from chalicelib.events.ports import Refused
 from chalicelib.events.weight import weight
 from chalicelib.events.well_formed import well_formed_text
+from chalicelib.lines.events import events
+from chalicelib.lines.formats import ANY
+from chalicelib.lines.text import decode_line
 from chalicelib.lines.timestamps import TimestampParser
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _DATA, _CONTROL = "DATA_MESSAGE", "CONTROL_MESSAGE"
+MAX_TEXT_LINES = 50_000
 Unpack = Callable[[bytes], bytes]
 
 
@@ -48,9 +53,8 @@ def decode(body: bytes | str, gunzip: Unpack, common: str = "", check: Callable[
         or not isinstance(request.get("records"), list)
     ):
         raise InvalidEventError("the body is not a Firehose delivery: requestId and records are required")
-    return Delivery(
-        request["requestId"], _items(request["records"], partial(_content, gunzip=gunzip, check=check), {"common": _common(common)})
-    )
+    items = _items(request["records"], partial(_content, gunzip=gunzip, check=check), {"common": _common(common)})
+    return Delivery(request["requestId"], joined(items))
 
 
 def encode(events: Sequence[NewEvent], request_id: str, now_ms: int) -> bytes:
@@ -62,15 +66,17 @@ def encode(events: Sequence[NewEvent], request_id: str, now_ms: int) -> bytes:
 
 
 def _items(raw_records: Sequence[Any], content: Callable[[Any], bytes], sources: Mapping[str, Any]) -> Iterator[Item]:
-    clock = TimestampParser()
+    clock, texts = TimestampParser(), _Texts(sources)
     number = 0
     for record in raw_records:
         try:
-            found = list(_of_record(content(record), sources, clock))
+            data = content(record)
         except BatchTooLargeError:
             raise
         except (*DECODE_ERRORS, RunlakeError) as error:
-            found = [Refused(0, reason_of(error))]
+            found: Iterator[Item] = iter([Refused(0, reason_of(error))])
+        else:
+            found = _of_record(data, sources, clock, texts)
         for each in found:
             yield _numbered(each, number)
             number += 1
@@ -84,20 +90,58 @@ def _content(record: Any, gunzip: Unpack, check: Callable[[bytes], None]) -> byt
     return data
 
 
-def _of_record(data: bytes, sources: Mapping[str, Any], clock: TimestampParser) -> Iterator[Item]:
+def _of_record(data: bytes, sources: Mapping[str, Any], clock: TimestampParser, texts: _Texts) -> Iterator[Item]:
     text = json_text.text_of(data)
-    values = list(json_text.values(text)) if text.lstrip()[:1] == "{" else []
-    if all(isinstance(value, Refused) for value in values):
-        message = well_formed_text(text).removesuffix("\n").removesuffix("\r")
-        yield Decoded(0, NewEvent(message=message), sources)
-        return
+    values = _values(text)
+    if not values:
+        yield from texts.items_of(text)
     for value in values:
         if isinstance(value, Refused):
             yield value
         elif isinstance(value, dict) and value.get("messageType") in (_DATA, _CONTROL) and isinstance(value.get("logEvents"), list):
             yield from _of_cloudwatch(value, sources)
         else:
-            yield _attempt(partial(records.decoded, 0, value, clock, sources))
+            record = value if isinstance(value, dict | str | json_text.NotJson) else json_text.compact(value)
+            yield _attempt(partial(records.decoded, 0, record, clock, sources))
+
+
+def _values(text: str) -> list[Any]:
+    """The values of a record, and the elements of lists among them; none if it is a text, which may begin with a bracket."""
+    begin = text.lstrip()[:1]
+    values = list(json_text.values(text)) if begin in ("{", "[") else []
+    unread = sum(isinstance(each, Refused | json_text.NotJson) for each in values)
+    if unread == len(values) or (begin == "[" and unread):
+        return []
+    if begin == "{":
+        return values
+    elements = [each for value in values for each in (value if isinstance(value, list) else [value])]
+    return elements if any(isinstance(each, dict | str) for each in elements) else []
+
+
+class _Texts:
+    """Texts of one delivery. Searches ``MAX_TEXT_LINES`` of their lines for log records, since that takes longer than anything else."""
+
+    def __init__(self, sources: Mapping[str, Any]) -> None:
+        self._sources, self._lines_left = sources, MAX_TEXT_LINES
+
+    def items_of(self, text: str) -> Iterator[Item]:
+        """An event for each log record if several begin in the text; stack traces stay with their record."""
+        message = records.line_of(well_formed_text(text))
+        count = message.count("\n")
+        if count and count < self._lines_left:
+            self._lines_left -= count + 1
+            if _has_several(message):
+                for each in events(enumerate(map(str.encode, json_text.lines_of(message))), ANY):
+                    yield Decoded(0, NewEvent(message=each.raw.decode().removesuffix("\r")), self._sources)
+                return
+        yield Decoded(0, NewEvent(message=message), self._sources)
+
+
+def _has_several(text: str) -> bool:
+    """Whether at least two lines begin a log record."""
+    read = ANY.reader()
+    begins = (line for line in json_text.lines_of(text) if read(decode_line(line.encode())) is not None)
+    return next(begins, None) is not None and next(begins, None) is not None
 
 
 def _of_cloudwatch(message: Mapping[str, Any], sources: Mapping[str, Any]) -> Iterator[Item]:
@@ -121,7 +165,7 @@ def _log_event(event: Any, sources: Mapping[str, Any], shared: Mapping[str, str]
     data = {"eventId": number, "extractedFields": fields}
     own, record = _own_json(event["message"])
     new = records.new_event(
-        event["message"].removesuffix("\n"), moment, None, {name: value for name, value in data.items() if value}, own
+        records.line_of(event["message"]), moment, None, {name: value for name, value in data.items() if value}, own
     )
     known = {**sources, "record": record}
     return Decoded(0, with_shared(new, shared), known, records.writer_of(own), isinstance(number, str), shared_bytes)

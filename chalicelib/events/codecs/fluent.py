@@ -13,9 +13,10 @@ from typing import Any
 
 from chalicelib.errors import BatchTooLargeError
 from chalicelib.events.codecs import json_text, records
-from chalicelib.events.codecs.items import Decoded, Item, decoded_each
+from chalicelib.events.codecs.items import Decoded, Item, decoded_each, marked
+from chalicelib.events.codecs.parts import joined
 from chalicelib.events.codecs.records import Moment
-from chalicelib.events.event import NewEvent
+from chalicelib.events.event import MAX_TIMESTAMP_MS, NewEvent
 from chalicelib.events.ports import Refused
 from chalicelib.lines.timestamps import TimestampParser
 
@@ -24,6 +25,7 @@ EVENT_TIME = 0
 _NS = 1_000_000_000
 _GROUP_BEGINS, _GROUP_ENDS = 0xFFFFFFFF, 0xFFFFFFFE
 """Seconds in Fluent Bit's markers around records that share a resource."""
+_MAX_SECONDS = MAX_TIMESTAMP_MS // 1000
 MAX_VALUES = 1_000_000
 _Entry = tuple[str | None, Any, Any, Mapping[str, Any]]
 """Tag, time, record, and the fields of the group."""
@@ -32,7 +34,7 @@ _Entry = tuple[str | None, Any, Any, Mapping[str, Any]]
 def decode_json(body: bytes | str, tag: str | None = None) -> Iterator[Item]:
     """Formats ``json``, ``json_lines``, ``json_stream`` and ``gelf``; Fluentd's ``json`` with and without ``json_array``."""
     clock, sources = TimestampParser(), _tagged(tag)
-    return decoded_each(json_text.values(body), lambda index, value: records.decoded(index, value, clock, sources))
+    return joined(decoded_each(json_text.values(body), lambda index, value: records.decoded(index, value, clock, sources)))
 
 
 def decode_msgpack(body: bytes, tag: str | None = None, max_values: int = MAX_VALUES) -> Iterator[Item]:
@@ -43,9 +45,12 @@ def decode_msgpack(body: bytes, tag: str | None = None, max_values: int = MAX_VA
     def decode(index: int, entry: _Entry) -> Decoded:
         own_tag, time, record, group = entry
         sources = {**_tagged(own_tag or tag), **group}
-        return records.decoded(index, jsonable(record), clock, sources, None if time is None else _moment(time))
+        if time is None or (moment := _moment(time, clock)):
+            return records.decoded(index, jsonable(record), clock, sources, None if time is None else moment)
+        item = records.decoded(index, jsonable(record), clock, sources)
+        return marked(item, "time", jsonable(time) if isinstance(time, str | int | float) else None)
 
-    return decoded_each(_entries(body, _Values(max_values)), decode)
+    return joined(decoded_each(_entries(body, _Values(max_values)), decode))
 
 
 def encode_json(events: Sequence[NewEvent]) -> bytes:
@@ -210,14 +215,18 @@ def _ns(time: Any) -> int:
     return int.from_bytes(time.data[:4], "big") * _NS + int.from_bytes(time.data[4:], "big")
 
 
-def _moment(time: Any) -> Moment:
+def _moment(time: Any, clock: TimestampParser) -> Moment | None:
+    """The time of an entry; None if it cannot be read."""
     if _is_event_time(time):
         return Moment.of_ns(_ns(time))
+    ns: int | None = None
     if hasattr(time, "to_unix_nano"):
-        return Moment.of_ns(time.to_unix_nano())
-    if isinstance(time, int | float) and not isinstance(time, bool):
-        return Moment.of_ns(round(time * 1_000_000) * 1000)
-    raise ValueError(f"a time must be seconds or EventTime type={type(time).__name__}")
+        ns = time.to_unix_nano()
+    elif isinstance(time, int | float) and not isinstance(time, bool):
+        ns = round(time * 1_000_000) * 1000 if abs(time) <= _MAX_SECONDS else None
+    elif isinstance(time, str) and (us := clock.parse_text(time)) is not None:
+        ns = us * 1000
+    return Moment.of_ns(ns) if ns is not None and 0 <= ns // _NS <= _MAX_SECONDS else None
 
 
 def _tagged(tag: str | None) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -13,6 +13,8 @@ from chalicelib.events.ports import Refused
 
 T = TypeVar("T")
 MAX_REASON_CHARS = 300
+UNREAD = "runlake.unread"
+"""Name in an event's data: the optional parts of its record that could not be read. Their values are in the data as sent, or in the message."""
 DECODE_ERRORS = (ValueError, TypeError, OverflowError, RecursionError)
 """Exceptions from decoding an invalid value."""
 
@@ -24,7 +26,7 @@ class Decoded:
     ``sources``: values by name: ``record``, ``attributes``, ``resource``, ``common`` are objects; ``tag``, ``index``,
     ``log_group``, ``log_stream``, ``id`` are texts. ``writer``: the writer that numbers the event. ``is_unique``: no other event
     can be equal, because the agent sent an id or a time finer than milliseconds. ``shared_bytes``: the size (``weight``) of its
-    data that other items share and the body has once.
+    data that other items share and the body has once. ``parts``: indexes of further records whose text is in this event.
     """
 
     index: int
@@ -33,6 +35,7 @@ class Decoded:
     writer: str | None = None
     is_unique: bool = False
     shared_bytes: int = 0
+    parts: tuple[int, ...] = ()
 
 
 Item = Decoded | Refused
@@ -48,6 +51,12 @@ def decoded_each(values: Iterable[T | Refused], decode: Callable[[int, T], Decod
             yield decode(index, value)
         except DECODE_ERRORS as error:
             yield Refused(index, reason_of(error))
+
+
+def marked(item: Decoded, part: str, value: Any = None) -> Decoded:
+    """The item with the mark of an unread part, and its value as sent, unless a field has this name."""
+    sent = {} if value is None else {part: value}
+    return replace(item, event=item.event.model_copy(update={"data": {**sent, **item.event.data, UNREAD: [part]}}))
 
 
 def with_shared(event: NewEvent, shared: Mapping[str, Any]) -> NewEvent:

@@ -8,11 +8,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from json import JSONDecoder
 from typing import Any
 
 from chalicelib.events.ports import Refused
 from chalicelib.events.well_formed import well_formed
+
+
+@dataclass(frozen=True, slots=True)
+class NotJson:
+    """The rest of a line that is not JSON."""
+
+    text: str
+
 
 _decoder = JSONDecoder(strict=False, parse_constant=str)
 _SPACES = " \t\r\n"
@@ -37,7 +46,7 @@ def lines_of(text: str) -> Iterator[str]:
 
 
 def values(body: bytes | str) -> Iterator[Any | Refused]:
-    """The values of a body in any of these forms; a Refused (index 0) for an invalid one.
+    """The values of a body in any of these forms; NotJson for a line or the rest of one, a Refused (index 0) for another invalid value.
 
     Values before an error in a list are good; lines are independent of each other. Reads a valid body once, an invalid one twice.
     """
@@ -110,6 +119,9 @@ def _lines(text: str) -> Iterator[Any | Refused]:
         while place < len(line):
             try:
                 value, place = _decoder.raw_decode(line, place)
+            except json.JSONDecodeError:
+                yield NotJson(line[place:].rstrip(_SPACES))
+                break
             except (ValueError, RecursionError) as error:
                 yield _refused(f"not json: {_message(error)}")
                 break

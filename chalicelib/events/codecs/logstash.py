@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from chalicelib.events.codecs import json_text, records
 from chalicelib.events.codecs.items import Item, decoded_each
+from chalicelib.events.codecs.parts import joined
 from chalicelib.events.event import NewEvent
 from chalicelib.lines.timestamps import TimestampParser
 
@@ -14,7 +15,7 @@ from chalicelib.lines.timestamps import TimestampParser
 def decode(body: bytes | str) -> Iterator[Item]:
     """Formats ``json`` and ``json_batch``; also lines of JSON, from the codec ``json_lines``."""
     clock = TimestampParser()
-    return decoded_each(json_text.values(body), lambda index, value: records.decoded(index, value, clock, {}))
+    return joined(decoded_each(json_text.values(body), lambda index, value: records.decoded(index, value, clock, {})))
 
 
 def encode(events: Sequence[NewEvent]) -> bytes:

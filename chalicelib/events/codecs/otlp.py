@@ -1,21 +1,23 @@
 """OTLP/HTTP logs, in JSON and in protobuf (opentelemetry-proto 1.x): a log record is an event.
 
-The body is the message (a body that is not a string as JSON, and unchanged in ``data.body``), the severity is the level, and the
-rest is data: ``attributes``, ``resource``, ``scope``, ``traceId``, ``spanId``, ``flags``, ``eventName``, and times finer than
-milliseconds.
+The body is the message (a body that is not a string as JSON, and unchanged in ``data.body``; in place of an empty one the event's name
+and the attributes), the severity is the level, and the rest is data: ``attributes``, ``resource``, ``scope``, ``traceId``, ``spanId``,
+``flags``, ``eventName``, and times finer than milliseconds. A field that is not as OTLP defines is data as sent, and marked as unread.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from chalicelib.errors import BatchTooLargeError, InvalidEventError
 from chalicelib.events.codecs import json_text, records
-from chalicelib.events.codecs.items import DECODE_ERRORS, Decoded, Item, decoded_each, with_shared
+from chalicelib.events.codecs.items import DECODE_ERRORS, UNREAD, Decoded, Item, decoded_each, with_shared
 from chalicelib.events.codecs.otlp_values import (
     any_value,
     fields_of_json,
@@ -34,6 +36,10 @@ from chalicelib.lines.levels import OTLP_NUMBERS, level_of_otlp
 MAX_RECORDS = 50_000
 MAX_FIELDS = 1_000_000
 _MAX_NS = (1 << 64) - 1
+_IDS = ("traceId", "spanId")
+_EVENT_NAME, _STACKTRACE = "event.name", "exception.stacktrace"
+_BARE = re.compile(r'[^\s"=]+')
+_T = TypeVar("_T")
 _VARINT, _LENGTH, _SIZES = 0, 2, {1: 8, 5: 4, 3: 0, 4: 0}
 """How a field is encoded; the sizes of those without a length: fixed numbers, and the beginning and end of a group."""
 _MAX_DEPTH = 100
@@ -44,30 +50,32 @@ _UNDECODABLE = "the body is not an ExportLogsServiceRequest"
 @dataclass(frozen=True, slots=True)
 class _Shared:
     """Values shared by the records of a scope. ``resource`` and ``scope`` are for routing rules, ``data`` is added to each record's
-    data, ``bytes`` is its weight."""
+    data, ``bytes`` is its weight; ``unread`` names those that were not read."""
 
     resource: Mapping[str, Any]
     scope: Mapping[str, Any]
     data: Mapping[str, Any]
     bytes: int
+    unread: tuple[str, ...] = ()
 
     @classmethod
-    def of_resource(cls, resource: Mapping[str, Any]) -> _Shared:
+    def of_resource(cls, resource: Mapping[str, Any], unread: Sequence[str] = ()) -> _Shared:
         """Computed once for each resource."""
         rest = records.split_own(resource)[1]
         data = {"resource": rest} if rest else {}
-        return cls(resource, {}, data, weight(data) if data else 0)
+        return cls(resource, {}, data, weight(data) if data else 0, tuple(unread))
 
-    def with_scope(self, scope: Mapping[str, Any]) -> _Shared:
+    def with_scope(self, scope: Mapping[str, Any], unread: Sequence[str] = ()) -> _Shared:
         """For one scope of the resource."""
         if not scope:
             return self
-        return _Shared(self.resource, scope, {**self.data, "scope": scope}, self.bytes + weight({"scope": scope}))
+        data = {**self.data, "scope": scope}
+        return _Shared(self.resource, scope, data, self.bytes + weight({"scope": scope}), (*self.unread, *unread))
 
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A record, independent of its encoding."""
+    """A record, independent of its encoding. ``unread``: fields that are not as OTLP defines, as sent."""
 
     time_ns: int
     observed_ns: int
@@ -79,6 +87,7 @@ class _Record:
     span_id: str
     flags: int
     event_name: str
+    unread: Mapping[str, Any]
 
 
 _Pair = tuple[_Shared, Any]
@@ -195,7 +204,7 @@ def encode_protobuf(events: Sequence[NewEvent], resource: Mapping[str, Any] | No
     request = json_text.value_of(encode_json(events, resource))
     for each in request["resourceLogs"][0]["scopeLogs"]:
         for record in each["logRecords"]:  # ids are hexadecimal in OTLP's JSON, base64 in protobuf's JSON
-            for name in ("traceId", "spanId"):
+            for name in _IDS:
                 if name in record:
                     record[name] = base64.b64encode(bytes.fromhex(record[name])).decode()
     packed: bytes = ParseDict(request, ExportLogsServiceRequest()).SerializeToString()
@@ -219,10 +228,31 @@ def _decoded(index: int, shared: _Shared, record: _Record) -> Decoded:
         data["severityNumber"] = record.severity
     if record.severity_text != (level or ""):
         data["severityText"] = record.severity_text
-    message = body if isinstance(body, str) else record.event_name if body is None else json_text.compact(body)
-    event = records.new_event(message, moment, level, {name: value for name, value in data.items() if value}, own)
+    data = {name: value for name, value in data.items() if value}
+    if record.unread or shared.unread:
+        data |= {name: value for name, value in record.unread.items() if name not in data and value is not body}
+        data[UNREAD] = [*record.unread, *shared.unread]
+    text = body if isinstance(body, str) else "" if body is None else json_text.compact(body)
+    message = records.line_of(text) or _described(record.event_name, attributes)
+    event = records.new_event(message, moment, level, data, own)
     sources = {"attributes": record.attributes, "resource": shared.resource, "scope": shared.scope}
     return Decoded(index, with_shared(event, shared.data), sources, records.writer_of(own), moment.is_fine, shared.bytes)
+
+
+def _described(event_name: str, attributes: Mapping[str, Any]) -> str:
+    """The text of a record without a body: the event's name, ``key=value`` of the attributes, and a stack trace on its own lines."""
+    fields = dict(attributes)
+    name = event_name or fields.pop(_EVENT_NAME, "")
+    trace = fields.pop(_STACKTRACE, "") if isinstance(fields.get(_STACKTRACE), str) else ""
+    words = [
+        name if isinstance(name, str) else json_text.compact(name),
+        *(f"{key}={_word_of(value)}" for key, value in fields.items()),
+    ]
+    return records.line_of("\n".join(filter(None, (" ".join(filter(None, words)), trace))))
+
+
+def _word_of(value: Any) -> str:
+    return value if isinstance(value, str) and _BARE.fullmatch(value) else json_text.compact(value)
 
 
 def _level(record: _Record) -> str | None:
@@ -237,15 +267,15 @@ def _severity_of(level: str) -> int:
 def _json_pairs(request: Mapping[str, Any]) -> Iterator[_Pair | Refused]:
     for logs in _list(request, "resourceLogs"):
         try:
-            of_resource = _Shared.of_resource(_attributes_json(_object(logs, "resource")))
             scopes = _list(logs, "scopeLogs")
+            of_resource = _Shared.of_resource(*_resource_json(logs.get("resource")))
         except DECODE_ERRORS:
             yield Refused(0, "an element of resourceLogs is invalid")
             continue
         for scope_logs in scopes:
             try:
-                shared = of_resource.with_scope(_scope_json(_object(scope_logs, "scope")))
                 log_records = _list(scope_logs, "logRecords")
+                shared = of_resource.with_scope(*_scope_json(scope_logs.get("scope")))
             except DECODE_ERRORS:
                 yield Refused(0, "an element of scopeLogs is invalid")
                 continue
@@ -256,23 +286,38 @@ def _json_pairs(request: Mapping[str, Any]) -> Iterator[_Pair | Refused]:
 def _json_record(raw: Any) -> _Record:
     if not isinstance(raw, dict):
         raise ValueError(f"a log record must be an object type={type(raw).__name__}")
+    unread: dict[str, Any] = {}
+    body = _read(raw, "body", value_of_json, None, unread)
     return _Record(
-        time_ns=_number(raw, "timeUnixNano"),
-        observed_ns=_number(raw, "observedTimeUnixNano"),
-        severity=_number(raw, "severityNumber"),
-        severity_text=_word(raw, "severityText"),
-        body=value_of_json(raw.get("body")),
-        attributes=_attributes_json(raw),
-        trace_id=_hex(raw, "traceId", 32),
-        span_id=_hex(raw, "spanId", 16),
-        flags=_number(raw, "flags"),
-        event_name=_word(raw, "eventName"),
+        time_ns=_read(raw, "timeUnixNano", _number, 0, unread),
+        observed_ns=_read(raw, "observedTimeUnixNano", _number, 0, unread),
+        severity=_read(raw, "severityNumber", _number, 0, unread),
+        severity_text=_read(raw, "severityText", _word, "", unread),
+        body=unread.get("body") if body is None else body,
+        attributes=_attributes_json(raw.get("attributes"), unread),
+        trace_id=_read(raw, "traceId", _trace_id, "", unread),
+        span_id=_read(raw, "spanId", _span_id, "", unread),
+        flags=_read(raw, "flags", _number, 0, unread),
+        event_name=_read(raw, "eventName", _word, "", unread),
+        unread=unread,
     )
 
 
-def _scope_json(scope: Mapping[str, Any]) -> dict[str, Any]:
-    found = {"name": _word(scope, "name"), "version": _word(scope, "version"), "attributes": _attributes_json(scope)}
-    return {name: value for name, value in found.items() if value}
+def _resource_json(raw: Any) -> tuple[dict[str, Any], list[str]]:
+    unread: dict[str, Any] = {}
+    if raw is not None and not isinstance(raw, dict):
+        return {"resource": _as_sent(raw)}, ["resource"]
+    attributes = _attributes_json((raw or {}).get("attributes"), unread)
+    return attributes, ["resource"] if unread else []
+
+
+def _scope_json(raw: Any) -> tuple[dict[str, Any], list[str]]:
+    if raw is not None and not isinstance(raw, dict):
+        return {"scope": _as_sent(raw)}, ["scope"]
+    scope, unread = raw or {}, dict[str, Any]()
+    found: dict[str, Any] = {name: _read(scope, name, _word, "", unread) for name in ("name", "version")}
+    found["attributes"] = _attributes_json(scope.get("attributes"), unread)
+    return unread | {name: value for name, value in found.items() if value}, ["scope"] if unread else []
 
 
 def _list(raw: Any, name: str) -> list[Any]:
@@ -288,49 +333,75 @@ def _list(raw: Any, name: str) -> list[Any]:
     return value
 
 
-def _object(raw: Any, name: str) -> Mapping[str, Any]:
-    value = raw.get(name) if isinstance(raw, dict) else ValueError
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise ValueError(f"{name} must be an object")
-    return value
-
-
-def _number(raw: Mapping[str, Any], name: str) -> int:
-    """64-bit numbers are texts or numbers."""
+def _read(raw: Mapping[str, Any], name: str, read: Callable[[Any], _T], missing: _T, unread: dict[str, Any]) -> _T:
+    """A field; ``missing`` if there is none, or if its value, which is then unread, is not as OTLP defines."""
     value = raw.get(name)
-    if value is None or value == "":
+    if value is None:
+        return missing
+    try:
+        return read(value)
+    except (ValueError, TypeError, OverflowError):
+        unread[name] = _as_sent(value)
+        return missing
+
+
+def _as_sent(value: Any) -> Any:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _number(value: Any) -> int:
+    """64-bit numbers are texts or numbers."""
+    if value == "":
         return 0
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | str)
-        or (isinstance(value, str) and not (value.isdecimal() and len(value) <= 20))
+    if isinstance(value, bool) or not (
+        isinstance(value, int)
+        or (isinstance(value, float) and value.is_integer())
+        or (isinstance(value, str) and value.isdecimal() and len(value) <= 20)
     ):
-        raise ValueError(f"{name} must be an integer")
+        raise ValueError("not an integer")
     number = int(value)
     if not 0 <= number <= _MAX_NS:
-        raise ValueError(f"{name} is out of range")
+        raise ValueError("out of range")
     return number
 
 
-def _word(raw: Mapping[str, Any], name: str) -> str:
-    value = raw.get(name)
-    if value is not None and not isinstance(value, str):
-        raise ValueError(f"{name} must be a string")
-    return well_formed_text(value or "")
+def _word(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("not a string")
+    return well_formed_text(value)
 
 
-def _hex(raw: Mapping[str, Any], name: str, digits: int) -> str:
-    value = _word(raw, name).lower()
-    if value and (len(value) != digits or not set(value) <= set("0123456789abcdef")):
-        raise ValueError(f"{name} must have {digits} hexadecimal digits")
-    return value
+def _hex(value: Any, digits: int) -> str:
+    word = _word(value).lower()
+    if word and (len(word) != digits or not set(word) <= set("0123456789abcdef")):
+        raise ValueError("not hexadecimal")
+    return word
 
 
-def _attributes_json(raw: Mapping[str, Any]) -> dict[str, Any]:
-    fields: dict[str, Any] = well_formed(fields_of_json(raw.get("attributes")))
-    return fields
+def _trace_id(value: Any) -> str:
+    return _hex(value, 32)
+
+
+def _span_id(value: Any) -> str:
+    return _hex(value, 16)
+
+
+def _attributes_json(raw: Any, unread: dict[str, Any]) -> dict[str, Any]:
+    """Attributes by name; in case of invalid ones those that are readable, and the others as sent."""
+    try:
+        fields: dict[str, Any] = well_formed(fields_of_json(raw))
+        return fields
+    except DECODE_ERRORS:
+        unread["attributes"] = _as_sent(raw)
+    if not isinstance(raw, list):
+        return {}
+    fields, others = {}, []
+    for pair in raw:
+        try:
+            fields |= well_formed(fields_of_json([pair]))
+        except DECODE_ERRORS:
+            others.append(_as_sent(pair))
+    return fields | {"": others}
 
 
 def _proto_pairs(request: Any) -> Iterator[_Pair]:
@@ -345,6 +416,7 @@ def _proto_pairs(request: Any) -> Iterator[_Pair]:
 
 
 def _proto_record(raw: Any) -> _Record:
+    ids = {"traceId": (raw.trace_id, 16), "spanId": (raw.span_id, 8)}
     return _Record(
         time_ns=raw.time_unix_nano,
         observed_ns=raw.observed_time_unix_nano,
@@ -356,6 +428,7 @@ def _proto_record(raw: Any) -> _Record:
         span_id=raw.span_id.hex(),
         flags=raw.flags,
         event_name=raw.event_name,
+        unread={name: id.hex() for name, (id, size) in ids.items() if len(id) not in (0, size)},
     )
 
 
@@ -384,6 +457,7 @@ def _scope_of(scope: Any) -> dict[str, Any]:
 
 def _json_of(event: NewEvent) -> dict[str, Any]:
     data, level = event.data, event.level or ""
+    unread: Any = data.get(UNREAD, ())
     attributes = data.get("attributes")
     fields = dict(attributes) if isinstance(attributes, Mapping) else {}
     fields |= {f"{OWN}.{name}": value for name, value in records.own_of(event).items()}
@@ -394,6 +468,6 @@ def _json_of(event: NewEvent) -> dict[str, Any]:
         "severityText": data.get("severityText", level),
         "body": any_value(data.get("body", event.message)),
         "attributes": key_values(fields),
-        **{name: data.get(name) for name in ("traceId", "spanId", "flags", "eventName")},
+        **{name: data.get(name) for name in (*_IDS, "flags", "eventName") if name not in unread},
     }
     return {name: value for name, value in record.items() if value}

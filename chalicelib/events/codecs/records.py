@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from chalicelib.events.codecs.items import Decoded
-from chalicelib.events.codecs.json_text import compact
+from chalicelib.events.codecs.items import Decoded, marked
+from chalicelib.events.codecs.json_text import NotJson, compact
 from chalicelib.events.event import NewEvent
 from chalicelib.events.fields import MISSING, at
 from chalicelib.events.stated_end import data_of_end
@@ -24,7 +24,6 @@ TIMES = ("@timestamp", "timestamp", "time", "date", "ts", "ISODATE", "timereport
 LEVEL_NAMES = ("level", "log.level", "severity", "levelname", "lvl", "loglevel", "log_level", "PRIORITY", "severity_text")
 OWN = "runlake"
 _OWN_PREFIX = "runlake."
-_ENDS_ITS_LINE = frozenset({"log"})  # container logs: each line has its newline
 _NS_OF_MS = 1_000_000
 _US_OF_MS = 1000
 Own = Mapping[str, Any]
@@ -44,8 +43,13 @@ class Moment:
 
 
 def decoded(index: int, record: Any, clock: TimestampParser, sources: Mapping[str, Any], moment: Moment | None = None) -> Decoded:
-    """Decode a record with fields. ``moment``: the agent's time for the record; None: taken from a field. Raises ValueError,
+    """Decode a record with fields, or a text. ``moment``: the agent's time for the record; None: taken from a field. Raises ValueError,
     TypeError."""
+    if isinstance(record, NotJson):
+        return marked(decoded(index, record.text, clock, sources, moment), "record")
+    if isinstance(record, str):
+        moment = moment or Moment()
+        return Decoded(index, NewEvent(message=line_of(record), timestamp=moment.ms), sources, None, moment.is_fine)
     if not isinstance(record, dict):
         raise ValueError(f"a record must be an object type={type(record).__name__}")
     if not record:
@@ -97,12 +101,17 @@ def level_of(value: Any) -> str | None:
     return level_of_number(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
+def line_of(text: str) -> str:
+    """A text without its line's end, which would add an empty line to the log."""
+    return text.rstrip("\r\n") if text.endswith("\n") else text
+
+
 def _message(data: dict[str, Any]) -> str:
     for name in MESSAGES:
         value = data.get(name)
         if isinstance(value, str):
             del data[name]
-            return value.removesuffix("\n") if name in _ENDS_ITS_LINE else value
+            return line_of(value)
     return compact(data)
 
 
