@@ -22,6 +22,7 @@ RunlakeError
  ├─ ConflictError              the present state does not allow the request
  │   ├─ RunClosedError           an append to a run that was closed
  │   ├─ OtherMethodError         lines or a start for a run that is written by another logging method
+ │   ├─ OtherZoneError           lines or a start that state another zone than the run's
  │   ├─ AttemptTakenError        the start of an attempt whose number belongs to another start
  │   └─ NotChangeableError       a file that only its source may change, such as a run's log
  ├─ StoreConditionError        refresh and retry
@@ -142,6 +143,10 @@ class RunClosedError(ConflictError):
 class OtherMethodError(ConflictError):
     """An append to a run whose lines are written to another store than the run log (nothing was stored), or a start with another logging
     method than the run's."""
+
+
+class OtherZoneError(ConflictError):
+    """An append or a start that states another zone than the run has, or one for a run that began without. Nothing was stored."""
 
 
 class AttemptTakenError(ConflictError):

@@ -169,7 +169,8 @@ class Run:
 class RunStart:
     """The start of a run. ``start_id``: identifies the process that started the run. ``first_run_id``: the run id of attempt 1.
     ``started_ms``: when the command began; ``registered_ms``: when the start was stored; both by the function's clock. ``heartbeat_s``: the
-    longest time after its last batch until the client sends a heartbeat; 0: no heartbeats."""
+    longest time after its last batch until the client sends a heartbeat; 0: no heartbeats. ``zone``: of times without one in its lines, as
+    the client states it; empty: not stated (decision 0057)."""
 
     start_id: str
     first_run_id: str
@@ -179,6 +180,7 @@ class RunStart:
     started_ms: int
     registered_ms: int
     heartbeat_s: int = 0
+    zone: str = ""
 
 
 SUCCEEDED, FAILED, CANCELLED, LOST, UNKNOWN = "succeeded", "failed", "cancelled", "lost", "unknown"
@@ -229,7 +231,8 @@ class SegmentEntry:
     inside a large segment, relative to its start; they bound the bytes that a page reads. ``errors``: number of its lines that report an
     error, None for a seal, or if its entry was lost. ``events``: number of its events, 0: plain text; a segment of events has a sidecar
     (decision 0022). ``end``: on a seal whose close reported an outcome; rows of the index omit it. ``first_ms`` and ``last_ms``: the first
-    and last timestamp in its lines, None if no line has one (decision 0043); for display only.
+    and last timestamp in its lines, None if no line has one (decision 0043); for display only. ``zone``: the run's, for times without one;
+    empty: UTC, none was stated (decision 0057).
     Times in ms since the epoch; ``appended_ms`` is by the writer's clock.
     """
 
@@ -252,6 +255,7 @@ class SegmentEntry:
     end: RunEnd | None = None
     first_ms: int | None = None
     last_ms: int | None = None
+    zone: str = ""
 
     @property
     def clock(self) -> str:

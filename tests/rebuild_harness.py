@@ -102,7 +102,7 @@ class LiveSystem:
         return list(self.positions)
 
     def append(self, run: Run, text: str, key: str | None = None) -> None:
-        batch = Batch.from_text(text, f"host-{len(text) % 3}")
+        batch = replace(Batch.from_text(text, f"host-{len(text) % 3}"), zone=_zone_of(run))
         try:
             answer = self.services.writer.append(run, batch, position=self.positions.get(run), idempotency_key=key)
         except (RunClosedError, InvalidBatchError):
@@ -112,7 +112,7 @@ class LiveSystem:
     def start(self, run: Run, start_id: str) -> None:
         """Start an attempt of a run; adds later attempts to ``runs``."""
         attempts = Attempts(self.services.store, self.world.layout, self.services.writer, self.world.clock)
-        attempt = attempts.start(run, StartRequest(start_id, "host", "./load.sh", age_ms=5000))
+        attempt = attempts.start(run, StartRequest(start_id, "host", "./load.sh", age_ms=5000, zone=_zone_of(run)))
         self.positions[attempt.run] = attempt.position
 
     def close(self, run: Run) -> None:
@@ -173,6 +173,10 @@ class LiveSystem:
 
     def _objects(self) -> list[Any]:
         return [info for key in list(self.world.store._objects) if (info := self.world.store._objects[key].info)]
+
+
+def _zone_of(run: Run) -> str:
+    return "Europe/Berlin" if run.run_id.startswith("run-2") else ""
 
 
 def live_through(seed: int, steps: int = 60) -> LiveSystem:

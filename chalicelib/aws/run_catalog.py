@@ -11,7 +11,7 @@ from typing import Any
 
 from chalicelib.aws.dynamodb import Table
 from chalicelib.catalog.runs import (
-    END_ATTRIBUTES,
+    LAST_ATTRIBUTES,
     MAX_MS,
     SHARDS,
     RunKeyPage,
@@ -19,7 +19,7 @@ from chalicelib.catalog.runs import (
     RunRow,
     SegmentUpdate,
     activity_key_ms,
-    end_attributes,
+    last_attributes,
     merge_newest,
     shard_of,
 )
@@ -80,17 +80,17 @@ class DynamoDbRunCatalog:
             ":shard": shard_of(run),
             ":expires": self._expires(entry.appended_ms),
         }
-        ending = end_attributes(run, entry)
-        removed = [f"#{name}" for name in END_ATTRIBUTES if name not in ending]
+        known = last_attributes(run, entry)
+        removed = [f"#{name}" for name in LAST_ATTRIBUTES if name not in known]
         old = self._table.update_if(
             _key(run),
             "SET #segments = :segments, #lines = :lines, #bytes = :bytes, epoch = :epoch, seal = :seal, last_append_ms = :ms, "
             "activity_shard = :shard, expires_at = :expires, started_ms = if_not_exists(started_ms, :ms)"
-            + "".join(f", #{name} = :{name}" for name in ending)
+            + "".join(f", #{name} = :{name}" for name in known)
             + (f" REMOVE {', '.join(removed)}" if removed else ""),
-            values | {f":{name}": value for name, value in ending.items()},
+            values | {f":{name}": value for name, value in known.items()},
             "attribute_not_exists(#segments) OR #segments < :segments",
-            ExpressionAttributeNames=_NAMES | {f"#{name}": name for name in END_ATTRIBUTES},
+            ExpressionAttributeNames=_NAMES | {f"#{name}": name for name in LAST_ATTRIBUTES},
             ReturnValues="ALL_OLD",
         )
         if old is None or old.get("started_ms", 0) > entry.appended_ms:
@@ -271,4 +271,5 @@ def row_of(row: Mapping[str, Any]) -> RunRow:
     start = RunStart(**row[_START]) if _START in row else None
     end = RunEnd(**row[_END]) if _END in row else None
     texts = {name: row.get(name, "") for name in ("seal", "explanation")}
-    return RunRow(run=Run(row["fqn"], row["run_id"]), start=start, end=end, **texts, **numbers)
+    zone = row.get("zone", "")
+    return RunRow(run=Run(row["fqn"], row["run_id"]), start=start, end=end, segment_zone=zone, **texts, **numbers)

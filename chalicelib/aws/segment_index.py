@@ -97,6 +97,7 @@ def _row(run: Run, entry: SegmentEntry, at: str, keep_s: int) -> dict[str, Any]:
     optional: dict[str, Any] = {
         "connector": entry.connector,
         "reason": entry.reason,
+        "zone": entry.zone,
         "landmarks": [list(mark) for mark in entry.landmarks],
     }
     optional["events"] = entry.events
@@ -126,4 +127,5 @@ def entry_of_row(row: Mapping[str, Any]) -> SegmentEntry:
         events=row.get("events", 0),
         first_ms=row.get("first_ms"),
         last_ms=row.get("last_ms"),
+        zone=row.get("zone", ""),
     )

@@ -46,6 +46,7 @@ class RunRow:
     epoch. Decision 0016 lists the S3 source of each attribute. ``start``: None of a run without a start, which is attempt 1.
     ``end``: the client's report with the close, None without one. ``alive_ms``: its last heartbeat, 0: none (decision 0042).
     ``explanation``: JSON, see ``explanation.explanation``; of the first ``explained_segments`` segments, so it may be out of date.
+    ``segment_zone``: the zone in its last segment, see ``zone``.
     """
 
     run: Run
@@ -64,6 +65,12 @@ class RunRow:
     alive_ms: int = 0
     explained_segments: int = 0
     explanation: str = ""
+    segment_zone: str = ""
+
+    @property
+    def zone(self) -> str:
+        """Its zone, of times without one in its lines; empty: UTC, none was stated."""
+        return self.segment_zone or (self.start.zone if self.start and not self.segments else "")
 
     def outcome_at(self, now_ms: int) -> str:
         """``running``, ``silent``, or the result of ``outcome_of_end``."""
@@ -249,15 +256,16 @@ def shard_of(run: Run) -> str:
     return f"open#{blake2b(f'{run.fqn}/{run.run_id}'.encode(), digest_size=2).digest()[0] % SHARDS}"
 
 
-END_ATTRIBUTES = ("end", "outcome", "ended_at")
-"""Attributes of a run's item: its client's report, and the keys of index ``by-outcome``."""
+LAST_ATTRIBUTES = ("zone", "end", "outcome", "ended_at")
+"""Attributes of a run's item: its zone, its client's report, and the keys of index ``by-outcome``."""
 
 
-def end_attributes(run: Run, last: SegmentEntry) -> dict[str, Any]:
-    """The values of ``END_ATTRIBUTES`` by a run's last segment: none unless it is a seal."""
+def last_attributes(run: Run, last: SegmentEntry) -> dict[str, Any]:
+    """The values of ``LAST_ATTRIBUTES`` by a run's last segment: the zone if one was stated, the others of a seal."""
+    zone = {"zone": last.zone} if last.zone else {}
     if not last.reason:
-        return {}
-    indexed = {"outcome": outcome_of_end(last.reason, last.end), "ended_at": activity_key(run, last.appended_ms)}
+        return zone
+    indexed = zone | {"outcome": outcome_of_end(last.reason, last.end), "ended_at": activity_key(run, last.appended_ms)}
     return indexed | ({"end": asdict(last.end)} if last.end else {})
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from itertools import islice, takewhile
 from threading import Lock
 
@@ -28,6 +29,7 @@ from chalicelib.lines.text import LineCursor, number_lines
 from chalicelib.ports import Clock, Run, SegmentIndex
 from chalicelib.runlog.conflicts import retry_on_change
 from chalicelib.runlog.reader import Reader, Scan
+from chalicelib.runlog.zone import tz_of
 
 DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
 MAX_READ_BYTES = 16 * 1024 * 1024
@@ -118,14 +120,16 @@ class EventBrowser:
         under_way = self._tails.end_line(run, scan.snapshot)
         is_final = is_last_included or (bool(scan.end.seal) and under_way is None)
         lines = _lines_between(scan, after, under_way)
-        return page.filled(self._events(run, loggable, lines, after, is_final=is_final), event_filter, times)
+        found = self._events(run, loggable, lines, after, tz_of(scan.end.zone), is_final=is_final)
+        return page.filled(found, event_filter, times)
 
     def _stated_before(self, run: Run, loggable: Loggable, line: int) -> StatedTime | None:
         """The last time that an event states in the ``LOOK_BACK_LINES`` lines before a line; None also if these exceed the bytes
         that a page may read."""
         first, found, read_bytes = max(0, line - LOOK_BACK_LINES), None, 0
-        lines = _lines_between(self._reader.scan(run, first), first, line)
-        for event in self._events(run, loggable, lines, first, is_final=True):
+        scan = self._reader.scan(run, first)
+        lines = _lines_between(scan, first, line)
+        for event in self._events(run, loggable, lines, first, tz_of(scan.end.zone), is_final=True):
             read_bytes += event.bytes
             if read_bytes > MAX_READ_BYTES:
                 return None
@@ -134,18 +138,18 @@ class EventBrowser:
         return found
 
     def _events(
-        self, run: Run, loggable: Loggable, lines: Iterator[tuple[int, bytes]], after: int, *, is_final: bool
+        self, run: Run, loggable: Loggable, lines: Iterator[tuple[int, bytes]], after: int, zone: tzinfo, *, is_final: bool
     ) -> Iterator[EventView]:
         at, ahead = after, LineCursor(lines)
         for sidecar in self._sidecars(run, after):
             if not ahead.has_more():
                 return
             if sidecar.line > at:
-                yield from parse_lines(ahead.until(sidecar.line), self._format(run), final=True)
+                yield from parse_lines(ahead.until(sidecar.line), self._format(run), zone, final=True)
             yield from self._sidecar_events(sidecar, loggable, ahead, max(at, sidecar.line))
             at = max(at, sidecar.end_line)
         if ahead.has_more():
-            yield from parse_lines(ahead.until(None), self._format(run), final=is_final)
+            yield from parse_lines(ahead.until(None), self._format(run), zone, final=is_final)
 
     def _sidecar_events(self, sidecar: Sidecar, loggable: Loggable, ahead: LineCursor, at: int) -> Iterator[EventView]:
         for entry in sidecar.events:

@@ -17,6 +17,7 @@ from chalicelib.masking.masker import Masker
 from chalicelib.ports import MAX_AGE_MS, Run
 from chalicelib.runlog.attempts import MAX_ATTEMPTS, Attempt, Attempts, StartRequest
 from chalicelib.runlog.choice import NAME, RUN_LOG
+from chalicelib.runlog.zone import MAX_ZONE_CHARS, checked_zone
 
 if TYPE_CHECKING:
     from chalicelib.events.choices import RunChoices
@@ -62,6 +63,11 @@ class StartBody(BaseModel):
         description="The logging method of the client: `runlog` sends lines to this API. Another one writes elsewhere, so the pipeline needs a "
         "browser of that store, and the run takes no lines here.",
     )
+    zone: Annotated[str, Field(max_length=MAX_ZONE_CHARS)] = Field(
+        "",
+        description="The zone of times without one in the lines of the run: a name of IANA, or an offset such as `+01:00`. It cannot change. Without "
+        "one they are in UTC.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +80,14 @@ class Starts:
 
     def start(self, run: Run, start_id: str, body: StartBody) -> Attempt:
         """Start an attempt, see ``Attempts.start``, and settle its method, see ``RunChoices.settle``: by whatever method it is written later,
-        no other start takes it over. Raises InvalidEventError, InvalidNameError, AttemptTakenError, NoBrowserError (nothing is stored),
-        OtherMethodError, UnavailableError."""
+        no other start takes it over. Raises InvalidInputError, AttemptTakenError, NoBrowserError (nothing is stored), OtherMethodError,
+        OtherZoneError, UnavailableError."""
         own = () if body.method == RUN_LOG else (body.method,)
         self.masker.check_names(run.fqn, run.fqn, run.run_id, start_id, *own)
         choice = self.choices.for_start(run.fqn, body.method)
         host, command = (self._masked(run, text) for text in (body.host, body.command))
-        name = checked_name("start", start_id)
-        request = StartRequest(name, host, command, body.age_ms, body.attempt, body.join, body.heartbeat_s)
+        name, zone = checked_name("start", start_id), checked_zone(body.zone) if body.zone else ""
+        request = StartRequest(name, host, command, body.age_ms, body.attempt, body.join, body.heartbeat_s, zone)
         attempt = self.attempts.start(run, request)
         self.choices.settle(attempt.run, choice)
         return attempt

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from datetime import UTC, tzinfo
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -20,6 +21,7 @@ from chalicelib.lines.parsed import ParsedLine
 from chalicelib.lines.timestamps import FRACTION, ISO, ZONE, TimestampParser
 
 _BYTE_ORDER_MARK = "\ufeff"
+_MAX_ZONES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,15 +245,16 @@ def _any_with(time_parser: TimestampParser) -> LineParser:
 
 
 class _AnyFormat(LogFormat):
-    """Its parser is built once per process, since it reads many small pieces."""
+    """Its parser is built once per process and zone, since it reads many small pieces."""
 
     def reader(self, time_parser: TimestampParser | None = None) -> LineParser:
-        return _any_reader()
+        return any_reader(time_parser.zone if time_parser else UTC)
 
 
-@cache
-def _any_reader() -> LineParser:
-    return _any_with(TimestampParser())
+@lru_cache(_MAX_ZONES)
+def any_reader(zone: tzinfo = UTC) -> LineParser:
+    """The parser of ``ANY`` for a zone of times without one."""
+    return _any_with(TimestampParser(zone))
 
 
 ANY = _AnyFormat("any", "anything", _any_with, _ANYTHING)

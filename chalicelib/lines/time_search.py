@@ -1,14 +1,15 @@
 """Finds the first and last time in a piece of a log, and the first line at or after a time, without parsing all lines.
 
-Lines without a zone are in UTC. Times without a date, and dates without a year, are ignored.
+Times without a date, and dates without a year, are ignored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, tzinfo
 from itertools import islice
 
-from chalicelib.lines.formats import ANY
+from chalicelib.lines.formats import any_reader
 from chalicelib.lines.layout import LineParser
 from chalicelib.lines.text import INDENTATION, decode_line
 from chalicelib.lines.timestamps import is_plausible
@@ -22,20 +23,20 @@ MAX_SCANNED_BYTES = 64 * 1024
 _US_OF_A_MS = 1000
 
 
-def first_and_last_ms(body: bytes, appended_ms: int) -> tuple[int, int] | None:
+def first_and_last_ms(body: bytes, appended_ms: int, zone: tzinfo = UTC) -> tuple[int, int] | None:
     """The first and the last time at the ends of a piece, ms since the epoch; None if neither end has one. Implausible times are
-    ignored."""
-    read = ANY.reader()
+    ignored. ``zone``: of times without one."""
+    read = any_reader(zone)
     first = _first_ms(read, _looked_at(_forward(body)), appended_ms)
     last = _first_ms(read, _looked_at(_backward(body)), appended_ms)
     known = [each for each in (first, last) if each is not None]
     return (known[0], known[-1]) if known else None
 
 
-def first_line_at(body: bytes, from_ms: int, appended_ms: int) -> int:
+def first_line_at(body: bytes, from_ms: int, appended_ms: int, zone: tzinfo = UTC) -> int:
     """The index of the first line at ``from_ms`` or later, in lines ordered by time; the number of lines if there is none. Parses
-    ``MAX_PARSED_LINES`` for each halving."""
-    lines, read = body.removesuffix(b"\n").split(b"\n"), ANY.reader()
+    ``MAX_PARSED_LINES`` for each halving. ``zone``: of times without one."""
+    lines, read = body.removesuffix(b"\n").split(b"\n"), any_reader(zone)
     low, high = 0, len(lines)
     while low < high:
         middle = (low + high) // 2

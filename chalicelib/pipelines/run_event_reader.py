@@ -27,6 +27,7 @@ from chalicelib.runlog.compaction import RETIRE_AFTER_MS
 from chalicelib.runlog.log_end import LogEnd
 from chalicelib.runlog.new_segments import NewSegments
 from chalicelib.runlog.reader import LogRange
+from chalicelib.runlog.zone import tz_of
 
 MAX_PIECE_BYTES = 8 * 1024 * 1024
 """The size of one piece if an event or a line is longer than a fetch. A longer line is truncated."""
@@ -101,7 +102,8 @@ class RunEventReader:
         self._fetch_bytes, self._patience_ms, self._clock = fetch_bytes, patience_ms, clock
         self.position, self.format = position, format
         self._sidecars, self._cursor = sidecars, SidecarCursor(sidecars, run, position.line) if sidecars else None
-        self._stamps = TimestampParser(reference_us=position.time_ms * 1000 if position.time_ms else None)
+        self._time_parser: TimestampParser | None = None
+        self._reference_us = position.time_ms * 1000 if position.time_ms else None
         self._segments, self._sample = segments, FormatSample()
         self._followed: _FollowedEnd | None = None
 
@@ -194,7 +196,8 @@ class RunEventReader:
         seen = _LastSeen(structured)
         format_ = self._format_of(lines, end, certain=final)
         is_complete = final or waited or forced
-        for event, context in self._events(lines, format_, seen, final=final, is_complete=is_complete, forced=forced):
+        clock = self._time_parser = self._time_parser or TimestampParser(tz_of(end.zone), self._reference_us)
+        for event, context in self._events(lines, format_, clock, seen, final=final, is_complete=is_complete, forced=forced):
             parsed = event.parsed
             if parsed.timestamp is not None:
                 time_ms = parsed.timestamp // 1000
@@ -228,6 +231,7 @@ class RunEventReader:
         self,
         lines: Sequence[bytes],
         format_: LogFormat,
+        clock: TimestampParser,
         structured: StructuredEvents,
         *,
         final: bool,
@@ -241,7 +245,7 @@ class RunEventReader:
 
         def parsed_events(to: int, *, is_complete: bool) -> Iterator[tuple[LineEvent, EventContext | None]]:
             numbered = enumerate(lines[at - base : to - base] if at > base or to < end else lines, at)
-            return ((event, None) for event in events(numbered, format_, self._stamps, final=is_complete))
+            return ((event, None) for event in events(numbered, format_, clock, final=is_complete))
 
         for sidecar, noted in structured:
             if noted.line < at:

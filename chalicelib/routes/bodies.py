@@ -27,6 +27,7 @@ from chalicelib.errors import BatchTooLargeError, InvalidBatchError
 from chalicelib.routes.allowance import GZIP_MAGIC, Allowance
 from chalicelib.routes.budgets import Budget
 from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.zone import checked_zone
 
 _JSON = "application/json"
 _GZIP = frozenset({"application/gzip", "application/x-gzip"})
@@ -101,6 +102,12 @@ def read_batch(event: Mapping[str, Any], headers: Mapping[str, str], budget: Bud
     raise UnsupportedMediaTypeError(
         f"unsupported content type: send application/json, text/plain or application/gzip content_type={body.content_type!r}"
     )
+
+
+def stated_zone(headers: Mapping[str, str]) -> str:
+    """The zone of times without one, as the request states it; empty: it states none. Raises InvalidInputError."""
+    zone = headers.get("x-runlake-zone", "")
+    return checked_zone(zone) if zone else ""
 
 
 def read_body(event: Mapping[str, Any], headers: Mapping[str, str], budget: Budget, limit_bytes: int) -> Body:

@@ -168,6 +168,7 @@ def run_facts(row: RunRow, now_ms: int) -> RunFacts:
         "firstRunId": start.first_run_id if start else row.run.run_id,
         "host": (start.host if start else "") or None,
         "command": (start.command if start else "") or None,
+        "zone": row.zone or None,
         "explanation": next(iter(_recorded_candidates(row)), None),
     }
 
@@ -252,6 +253,7 @@ def _row_from_objects(services: Services, run: Run) -> RunRow | None:
         last_append_ms=appended_ms,
         start=start,
         end=end,
+        segment_zone=tail.zone,
     )
 
 

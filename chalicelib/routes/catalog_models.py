@@ -89,6 +89,9 @@ class RunFacts(TypedDict):
     firstRunId: Annotated[str, Field(description="Run id of attempt 1.")]
     host: Annotated[str | None, Field(description="Host on which it was started; null if its client does not report it.")]
     command: Annotated[str | None, Field(description="Command or function, with secrets masked.")]
+    zone: Annotated[
+        str | None, Field(description="Zone of times without one in its lines; null: none was stated, so they are in UTC.")
+    ]
     explanation: Annotated[
         ExplainingLine | None,
         Field(

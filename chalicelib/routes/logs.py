@@ -21,7 +21,7 @@ from chalicelib.ports import Run
 from chalicelib.response_size import fits_response
 from chalicelib.routes import gate, queries, sse
 from chalicelib.routes.api_request import ApiRequest
-from chalicelib.routes.bodies import read_batch
+from chalicelib.routes.bodies import read_batch, stated_zone
 from chalicelib.routes.close_requests import read_run_end
 from chalicelib.routes.parameters import boolean_parameter
 from chalicelib.routes.responses import json_response
@@ -70,9 +70,8 @@ def append(request: ApiRequest) -> Response:
     gate.require_run_scope(Scope.LOGS_WRITE, request)
     started_s = time.perf_counter()
     try:
-        batch = _masked(
-            request, read_batch(request.event, request.headers, request.budget, request.services.settings.max_expanded_bytes)
-        )
+        batch = read_batch(request.event, request.headers, request.budget, request.services.settings.max_expanded_bytes)
+        batch = replace(_masked(request, batch), zone=stated_zone(request.headers))
         appended = request.services.writer.append(
             request.run, batch, position=session_of(request.headers), idempotency_key=request.headers.get("idempotency-key")
         )

@@ -57,6 +57,7 @@ _FACTS: dict[str, Any] = {
     "firstRunId": "run-1",
     "host": "worker-3",
     "command": "./load.sh --all",
+    "zone": "Europe/Berlin",
     "explanation": _CANDIDATE,
 }
 _DETAILS = {**_FACTS, "lost": 0, "candidates": [_CANDIDATE], "method": "runlog", "browser": "runlog", "orchestratorUrl": None}

@@ -259,7 +259,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "summary": "Start a run, or its next attempt if it has ended or was started before",
         "description": "Idempotent: the same `start` of a run returns the same attempt. The run itself is attempt 1 if it is running and has no "
         "other start; further attempts are runs of their own. If `joined` is false, this client closes the run. 400: the pipeline has no "
-        "browser for another `method`. 409: the run began with another `method`, or the requested attempt is taken, or all are.",
+        "browser for another `method`. 409: the run began with another `method` or `zone`, or the requested attempt is taken, or all "
+        "are.",
         "parameters": ["fqn", "runId", "pathStart"],
         "body": _body("RunStart", {"host": "worker-3", "command": "./load.sh --all"}),
         "responses": {200: _STARTED},

@@ -14,6 +14,7 @@ from chalicelib.runlog.following import HOLD_S
 from chalicelib.runlog.layout import RESERVED_RUN_IDS
 from chalicelib.runlog.reader import DEFAULT_LIMIT, MAX_LIMIT, MAX_WAIT_S
 from chalicelib.runlog.writer import MAX_IDEMPOTENCY_KEY_CHARS
+from chalicelib.runlog.zone import MAX_ZONE_CHARS
 
 _LINK = "https://runlake-logs.s3.amazonaws.com/pipeline-logs/mysql.ingest/run-1/logs.txt?X-Amz-Signature=0123"
 _POSITION = "eyJzIjoiOWYzYyIsIm4iOjB9.aRzC4w.m1Xk2"
@@ -66,7 +67,11 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 ERRORS: dict[int, tuple[int, str, str]] = {
     400: (400, "The request is invalid.", "a run id must not contain a slash"),
     404: (404, "No such run, or no such path.", "there is no such run run=mysql.ingest/run-9"),
-    409: (409, "The run is closed; nothing was stored.", "the run is closed: its log takes no more lines sequence=4"),
+    409: (
+        409,
+        "The run is closed, or has another zone; nothing was stored.",
+        "the run is closed: its log takes no more lines sequence=4",
+    ),
     413: (413, "The body is too large, or decompresses to too many bytes.", "gzip body expands too far limit=67108864"),
     415: (
         415,
@@ -118,6 +123,14 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "description": "For clients without cookies. A batch that is repeated with its key is stored once. The same key with other "
         "lines is a 400; if their size differs, only after the first batch is catalogued.",
         "schema": {"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY_CHARS, "pattern": "^[ -~]+$"},
+    },
+    "zone": {
+        "name": "X-Runlake-Zone",
+        "in": "header",
+        "description": "Zone of times without one in the lines of the run: a name of IANA, or an offset such as `+01:00`. The first "
+        "batch of a run settles it; later ones may omit it. Without one times are in UTC.",
+        "schema": {"type": "string", "minLength": 1, "maxLength": MAX_ZONE_CHARS},
+        "example": "Europe/Berlin",
     },
     "after": query_parameter(
         "after", {"type": "integer", "minimum": 0}, "Number of the first line: `after` of the previous page. Default: 0."
@@ -281,8 +294,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "stored unchanged, with a missing newline at the end; in JSON, which is UTF-8, other bytes and lone surrogates become U+FFFD. API Gateway "
         "decodes `text/plain`, so text that is not UTF-8, or has U+FFFD, is refused (415): send it as `application/octet-stream`. A declared "
         "charset `iso-8859-N`, `windows-125N` or `utf-16` is converted to UTF-8, another one refused. An append to an abandoned "
-        "run makes it running again; 409: the run is closed.",
-        "parameters": ["fqn", "runId", "session", "idempotencyKey"],
+        "run makes it running again; 409: the run is closed, or began with another zone, or without one.",
+        "parameters": ["fqn", "runId", "session", "idempotencyKey", "zone"],
         "body": _BATCH,
         "responses": {200: _STORED},
     },

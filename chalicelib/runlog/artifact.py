@@ -1,9 +1,10 @@
 """Artifacts: objects with a prefix of the log, ``partial.txt`` while the run is running, ``logs.txt`` once it is finalized.
 
 User metadata: ``last-flushed-line``, ``total-bytes``, ``writer-epoch``, ``writer-version`` as in OpenMetadata, and Runlake's:
-``next-segment`` (the first number that is not in it), ``reason`` (of the seal that it ends with), the end of the run from that seal
-(``outcome`` and others, see ``segment``) and ``deleted`` (the run was deleted: the object is empty, rejects appends, and is in no
-list). An object without ``next-segment`` was written by OpenMetadata: it is readable, and its lines must be counted.
+``next-segment`` (the first number that is not in it), ``zone`` (the run's), ``layouts`` (the version of the layouts of lines when it was
+written), ``reason`` (of the seal that it ends with), the end of the run from that seal (``outcome`` and others, see ``segment``) and
+``deleted`` (the run was deleted: the object is empty, rejects appends, and is in no list). An object without ``next-segment`` was
+written by OpenMetadata: it is readable, and its lines must be counted.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from chalicelib import __version__
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError
+from chalicelib.lines.version import LAYOUTS_VERSION
 from chalicelib.ports import ObjectInfo, ObjectStore, RunEnd
 from chalicelib.runlog.segment import CLOSED, end_of, metadata_of_end
 
@@ -26,7 +28,7 @@ class Artifact:
     ``next_segment``: all segments below are in it. ``reason``: "closed" or "abandoned" if it ends with such a seal, else empty.
     ``lines`` is None if the lines must be counted (an object of OpenMetadata). ``modified_ms``: last modified on S3.
     ``end``: from the seal that it ends with; None: not stated. ``is_deleted``: marker of a deleted run, which
-    catalogs omit.
+    catalogs omit. ``zone``: the run's, see ``SegmentEntry``.
     """
 
     key: str
@@ -39,6 +41,7 @@ class Artifact:
     modified_ms: int = field(default=0, compare=False)
     is_deleted: bool = False
     end: RunEnd | None = None
+    zone: str = ""
 
     @property
     def is_legacy(self) -> bool:
@@ -47,7 +50,15 @@ class Artifact:
 
 
 def artifact_metadata(
-    lines: int, size: int, next_segment: int, epoch: int, reason: str = "", end: RunEnd | None = None, *, deleted: bool = False
+    lines: int,
+    size: int,
+    next_segment: int,
+    epoch: int,
+    reason: str = "",
+    end: RunEnd | None = None,
+    *,
+    zone: str = "",
+    deleted: bool = False,
 ) -> dict[str, str]:
     """User metadata of partial.txt and logs.txt."""
     metadata = {
@@ -56,8 +67,9 @@ def artifact_metadata(
         "writer-epoch": str(epoch),
         "writer-version": f"runlake-{__version__}",
         "next-segment": str(next_segment),
+        "layouts": str(LAYOUTS_VERSION),
     }
-    metadata |= {"reason": reason} if reason else {}
+    metadata |= ({"zone": zone} if zone else {}) | ({"reason": reason} if reason else {})
     return metadata | (metadata_of_end(end) if end else {}) | ({"deleted": "1"} if deleted else {})
 
 
@@ -78,6 +90,7 @@ def artifact_of(info: ObjectInfo) -> Artifact:
             modified_ms=info.last_modified_ms,
             is_deleted="deleted" in metadata,
             end=end_of(metadata),
+            zone=metadata.get("zone", ""),
         )
     except (KeyError, ValueError) as error:
         raise DamagedLogError(f"object metadata is missing key={info.key} missing={error}") from error

@@ -29,6 +29,7 @@ from chalicelib.ports import ABSENT, Clock, ObjectStore, PutOptions, Run, RunSta
 from chalicelib.runlog.conflicts import put_retrying_conflicts
 from chalicelib.runlog.layout import ATTEMPT_MARK, Layout, checked_run
 from chalicelib.runlog.log_end import LogEnd
+from chalicelib.runlog.zone import ZONE, settled_zone
 
 if TYPE_CHECKING:
     from chalicelib.runlog.writer import Writer
@@ -47,8 +48,8 @@ _JSON = PutOptions(content_type="application/json")
 @dataclass(frozen=True, slots=True)
 class StartRequest:
     """``start_id``: unique to the starting process. ``number``: the attempt to start; None: the next free one. ``age_ms``: time since the
-    command began, measured by the client, so that a wrong clock does no harm. ``is_joining``: a running attempt is joined. ``heartbeat_s``:
-    see ``RunStart``."""
+    command began, measured by the client, so that a wrong clock does no harm. ``is_joining``: a running attempt is joined. ``heartbeat_s``
+    and ``zone``: see ``RunStart``."""
 
     start_id: str
     host: str = ""
@@ -57,6 +58,7 @@ class StartRequest:
     number: int | None = None
     is_joining: bool = False
     heartbeat_s: int = 0
+    zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class Attempts:
         A writer that joins also makes a query, a LIST and at most one HEAD for each attempt down to the one that is running, of the newest
         20 and the first, and a PUT only if no attempt has a line. S3 decides what is running; the catalog, which may lag, does not.
         Idempotent for the same ``start_id``. Raises AttemptTakenError (the requested number is taken, or there are ``MAX_ATTEMPTS``),
-        InvalidNameError, UnavailableError (outcome unknown: repeat it).
+        OtherZoneError (the attempt has another zone than the request), InvalidNameError, UnavailableError (outcome unknown: repeat it).
         """
         self._layout.check_new(run)
         if request.number is not None:
@@ -98,7 +100,7 @@ class Attempts:
         for each in (*attempts, *([stored] if stored else [])):
             if each.start_id == request.start_id:
                 own = _attempt_run(first, each.attempt)
-                return Attempt(own, each, self._writer.position_at(own, self._writer.tails.find(own)))
+                return self._started(own, each, self._writer.tails.find(own), request.zone)
         if request.is_joining and (joined := self._join_newest(first, attempts, request)):
             return joined
         newest = attempts[0].attempt if attempts else 1
@@ -142,10 +144,12 @@ class Attempts:
     def _take(self, run: Run, start: RunStart, tail: LogEnd) -> Attempt | None:
         """The attempt, if no other process started it and its log is open. The log of a later attempt must be empty, else it is another run."""
         if not tail.seal and (start.attempt == 1 or not tail.exists):
+            if tail.exists and start.zone not in ("", tail.zone) and read_start(self._store, self._layout, run) is None:
+                settled_zone(start.zone, tail.zone, is_settled=True)
+            options = replace(_JSON, metadata={ZONE: start.zone} if start.zone else {})
             try:
-                key = self._layout.start(run)
-                put_retrying_conflicts(self._store, key, json.dumps(_document(start)).encode(), _JSON, ABSENT)
-                return Attempt(run, start, self._writer.position_at(run, tail))
+                put_retrying_conflicts(self._store, self._layout.start(run), json.dumps(_document(start)).encode(), options, ABSENT)
+                return self._started(run, start, tail, start.zone)
             except PreconditionFailedError:
                 pass
         return self._own(run, start, tail)
@@ -160,14 +164,20 @@ class Attempts:
         return None if tail.seal else self._joined(run, stored, request, tail)
 
     def _joined(self, run: Run, stored: RunStart | None, request: StartRequest, tail: LogEnd) -> Attempt:
-        return Attempt(run, stored or self._start_of(run, request, 1), self._writer.position_at(run, tail), is_joined=True)
+        return self._started(run, stored or self._start_of(run, replace(request, zone=""), 1), tail, request.zone, is_joined=True)
+
+    def _started(self, run: Run, start: RunStart, tail: LogEnd, stated: str, *, is_joined: bool = False) -> Attempt:
+        """An attempt whose start is stored, or which began without one. Raises OtherZoneError."""
+        known = tail.zone if tail.exists else start.zone
+        zone = settled_zone(stated, known, is_settled=tail.exists)
+        return Attempt(run, start, self._writer.position_at(run, replace(tail, zone=zone)), is_joined)
 
     def _own(self, run: Run, start: RunStart, tail: LogEnd) -> Attempt | None:
         """The attempt, if this very start created it."""
         stored = read_start(self._store, self._layout, run)
         if stored is None or (stored.start_id, stored.first_run_id) != (start.start_id, start.first_run_id):
             return None
-        return Attempt(run, stored, self._writer.position_at(run, tail))
+        return self._started(run, stored, tail, start.zone)
 
     def _start_of(self, run: Run, request: StartRequest, number: int) -> RunStart:
         now_ms = self._clock.now_ms()
@@ -180,6 +190,7 @@ class Attempts:
             started_ms=max(now_ms - request.age_ms, 0),
             registered_ms=now_ms,
             heartbeat_s=request.heartbeat_s,
+            zone=request.zone,
         )
 
     def _named_alike(self, first: Run) -> _NamedAlike:
@@ -228,6 +239,7 @@ def read_start(store: ObjectStore, layout: Layout, run: Run) -> RunStart | None:
             started_ms=int(document["startedMs"]),
             registered_ms=int(document["registeredMs"]),
             heartbeat_s=int(document["heartbeatS"]),
+            zone=str(document.get("zone", "")),
         )
     except ObjectNotFoundError:
         return None
@@ -245,6 +257,7 @@ def _document(start: RunStart) -> dict[str, Any]:
         "startedMs": start.started_ms,
         "registeredMs": start.registered_ms,
         "heartbeatS": start.heartbeat_s,
+        "zone": start.zone,
     }
 
 

@@ -17,7 +17,8 @@ class Batch:
     ``lines`` counts newlines: lines split on ``\\n`` only, and a missing final newline is added. ``digest``: BLAKE2b-128 in hex of the sent
     bytes. ``connector`` is stored as metadata, never in the lines. ``sent``: the bytes as received, set if ``body`` is masked, and always for
     events, which are more than their text; None: same as ``body``. ``events``: their number. ``errors``: number of events whose stated level
-    is an error; None: derived from the text. ``times_ms``: of the first and last event; None: derived from the text.
+    is an error; None: derived from the text. ``times_ms``: of the first and last event; None: derived from the text. ``zone``: the one that
+    its writer states for the run; empty: none.
     """
 
     body: bytes
@@ -28,6 +29,7 @@ class Batch:
     events: int = 0
     errors: int | None = None
     times_ms: tuple[int, int] | None = None
+    zone: str = ""
 
     @classmethod
     def from_text(cls, text: str, connector: str = "") -> Batch:

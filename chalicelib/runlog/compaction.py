@@ -239,7 +239,7 @@ class Compactor:
         if state.unfinished:
             state, last = self._as_begun(run, state, state.unfinished, last)
         self.index_pending(run, state)
-        metadata = artifact_metadata(last.end_line, last.end_byte, last.sequence + 1, last.epoch)
+        metadata = artifact_metadata(last.end_line, last.end_byte, last.sequence + 1, last.epoch, zone=last.zone)
         written = self.write(run, state, last, PutOptions(metadata), deadline)
         if state.partial is None:
             self._drop_if_finalized(run, written.etag, last)

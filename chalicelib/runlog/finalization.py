@@ -158,7 +158,8 @@ class Finalizer:
             return self._writer.tails.find(run)
 
     def _options(self, seal: SegmentEntry) -> PutOptions:
-        metadata = artifact_metadata(seal.end_line, seal.end_byte, seal.sequence + 1, seal.epoch, seal.reason, seal.end)
+        reached = (seal.end_line, seal.end_byte, seal.sequence + 1, seal.epoch)
+        metadata = artifact_metadata(*reached, seal.reason, seal.end, zone=seal.zone)
         return PutOptions(metadata, storage_class=self._storage_class)
 
     def _is_little(self, state: RunState) -> bool:

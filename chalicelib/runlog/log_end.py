@@ -17,6 +17,7 @@ from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.legacy import check_shared_access, find_shared
 from chalicelib.runlog.position import Position
 from chalicelib.runlog.segment import SEAL, entry_of
+from chalicelib.runlog.zone import zone_of_start
 
 FIRST_EPOCH = 1
 _MAX_DELETED = 1000
@@ -26,7 +27,8 @@ _MAX_DELETED = 1000
 class LogEnd:
     """The number, line and byte of the next segment. ``seal``: the reason if the last segment is a seal, else empty.
 
-    ``appended_ms``: when the last segment was written, by its writer's clock; 0 if there is none.
+    ``appended_ms``: when the last segment was written, by its writer's clock; 0 if there is none. ``zone``: the run's, see ``SegmentEntry``;
+    before the first segment that of its start.
     """
 
     sequence: int = 0
@@ -35,6 +37,7 @@ class LogEnd:
     epoch: int = FIRST_EPOCH
     seal: str = ""
     appended_ms: int = 0
+    zone: str = ""
 
     @property
     def exists(self) -> bool:
@@ -45,12 +48,12 @@ class LogEnd:
     def after(cls, entry: SegmentEntry) -> LogEnd:
         """The log end after a segment."""
         seal = entry.reason if entry.kind == SEAL else ""
-        return cls(entry.sequence + 1, entry.end_line, entry.end_byte, entry.epoch, seal, entry.appended_ms)
+        return cls(entry.sequence + 1, entry.end_line, entry.end_byte, entry.epoch, seal, entry.appended_ms, entry.zone)
 
     @classmethod
     def at(cls, position: Position) -> LogEnd:
         """The log end that a position recorded."""
-        return cls(position.sequence, position.line, position.byte, position.epoch)
+        return cls(position.sequence, position.line, position.byte, position.epoch, zone=position.zone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +86,8 @@ class LogEndFinder:
             raise MissingSegmentError(f"a listed segment is gone run={run.fqn}/{run.run_id} sequence={sequence}") from error
 
     def find(self, run: Run) -> LogEnd:
-        """The log end of any run: one query, one LIST, and one HEAD (for a new run, another LIST instead). Repeated if a concurrent compaction
-        retires the segment between LIST and HEAD. Raises UnavailableError, DamagedLogError."""
+        """The log end of any run: one query, one LIST, and one HEAD (for a new run, another LIST instead, and a HEAD if it has a start). Repeated
+        if a concurrent compaction retires the segment between LIST and HEAD. Raises UnavailableError, DamagedLogError."""
         return retry_on_change(lambda: self._find(run))
 
     def _find(self, run: Run) -> LogEnd:
@@ -114,10 +117,11 @@ class LogEndFinder:
         """A new run, a run of OpenMetadata, or one whose segments expired before its artifact."""
         artifact = self._own_artifact(run, keys) or self._legacy(run)
         if artifact is None:
-            return LogEnd()
+            start = self.layout.start(run)
+            return LogEnd(zone=zone_of_start(self.store.head(start)) if start in keys else "")
         extent = extent_of(self.store, artifact)
         epoch = max(artifact.epoch, FIRST_EPOCH)
-        return LogEnd(artifact.next_segment, extent.lines, extent.bytes, epoch, artifact.reason)
+        return LogEnd(artifact.next_segment, extent.lines, extent.bytes, epoch, artifact.reason, zone=artifact.zone)
 
     def _own_artifact(self, run: Run, keys: Set[str]) -> Artifact | None:
         """One HEAD per listed artifact. Raises ForbiddenError."""

@@ -158,8 +158,8 @@ class SnapshotReader:
         if snapshot.segments:
             return self.tails.after_listing(run, snapshot.segments)
         artifact = snapshot.artifact
-        sequence, reason = (artifact.next_segment, artifact.reason) if artifact else (0, "")
-        return LogEnd(sequence, snapshot.extent.lines, snapshot.extent.bytes, seal=reason)
+        sequence, reason, zone = (artifact.next_segment, artifact.reason, artifact.zone) if artifact else (0, "", "")
+        return LogEnd(sequence, snapshot.extent.lines, snapshot.extent.bytes, seal=reason, zone=zone)
 
 
 def _overlapping(segments: Sequence[ListedObject], at: int, start: int, end: int) -> Iterator[tuple[str, int, int]]:

@@ -19,12 +19,13 @@ YOUNG_MS = 60_000
 """Below this age a position is used without a read: the segment of its number cannot have been retired since (decision 0001)."""
 
 _VERSION = "1"
-_FIELDS = 9
+_FIELDS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The log's end as a session last saw it. ``contended``: its last append met another writer."""
+    """The log's end as a session last saw it. ``contended``: its last append met another writer. ``zone``: the run's, see
+    ``SegmentEntry``."""
 
     session: str
     epoch: int
@@ -33,6 +34,7 @@ class Position:
     byte: int
     contended: bool
     issued_ms: int
+    zone: str = ""
 
     def is_young(self, now_ms: int) -> bool:
         """Whether its number can be used without a read. A position from the future is not."""
@@ -51,7 +53,7 @@ class PositionSigner:
         self._signer = Signer(list(reversed(keys)), salt=b"runlake.position", digest_method=sha256)
 
     def dumps(self, run: Run, position: Position) -> str:
-        """A cookie-safe token of about 110 characters."""
+        """A cookie-safe token of about 110 characters, and those of the zone."""
         self._check()
         fields = (
             _VERSION,
@@ -63,6 +65,7 @@ class PositionSigner:
             position.byte,
             int(position.contended),
             position.issued_ms,
+            position.zone,
         )
         return self._signer.sign("_".join(map(str, fields))).decode()
 
@@ -72,13 +75,13 @@ class PositionSigner:
         if not token:
             return None
         try:
-            fields = self._signer.unsign(token).decode().split("_")
+            fields = self._signer.unsign(token).decode().split("_", _FIELDS - 1)
         except (BadSignature, UnicodeError):
             return None
         if len(fields) != _FIELDS or fields[:2] != [_VERSION, _fingerprint(run)]:
             return None
-        session, (epoch, sequence, line, byte, contended, issued_ms) = fields[2], map(int, fields[3:])
-        return Position(session, epoch, sequence, line, byte, bool(contended), issued_ms)
+        session, (epoch, sequence, line, byte, contended, issued_ms) = fields[2], map(int, fields[3:-1])
+        return Position(session, epoch, sequence, line, byte, bool(contended), issued_ms, fields[-1])
 
     def _check(self) -> None:
         if not self._has_keys:

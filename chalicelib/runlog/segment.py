@@ -1,8 +1,8 @@
 """Encodes a segment's entry, with its offset in the log and its writer, as S3 user metadata, and decodes it.
 
 Keys: ``kind``, ``epoch``, ``first-line``, ``first-byte``, ``lines``, ``session``, ``base``, ``digest``, ``appended-ms``; optionally
-``connector`` (percent-encoded), ``reason`` (of a seal), ``landmarks``, ``errors``, ``events``, ``first-ms`` and ``last-ms``; for a close that
-reports the end of the run ``outcome``, ``exit-code``, ``signal``, ``exception``, ``step`` (texts are percent-encoded), ``lost-lines``,
+``connector`` (percent-encoded), ``reason`` (of a seal), ``landmarks``, ``errors``, ``events``, ``first-ms``, ``last-ms`` and ``zone``; for a
+close that reports the end of the run ``outcome``, ``exit-code``, ``signal``, ``exception``, ``step`` (texts are percent-encoded), ``lost-lines``,
 ``ended-ms``; on a run's first segment ``browser`` (``runlog.choice``). The number is in the object's key, the bytes are its size. Metadata
 stays below S3's 2 KB for any batch.
 """
@@ -16,6 +16,7 @@ from chalicelib.errors import DamagedLogError
 from chalicelib.lines.timestamps import is_plausible
 from chalicelib.ports import RunEnd, SegmentEntry
 from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.zone import tz_of
 
 DATA = "data"
 SEAL = "seal"
@@ -52,13 +53,13 @@ def errors_of(body: bytes) -> int:
     return count_errors(body)
 
 
-def times_of(batch: Batch, appended_ms: int) -> tuple[int, int] | None:
-    """The times of the first and last line, or event, with a time; None if there is no plausible one."""
+def times_of(batch: Batch, appended_ms: int, zone: str) -> tuple[int, int] | None:
+    """The times of the first and last line, or event, with a time; None if there is no plausible one. ``zone``: the run's."""
     if batch.times_ms is not None:
         return batch.times_ms if all(is_plausible(each, appended_ms) for each in batch.times_ms) else None
     from chalicelib.lines.time_search import first_and_last_ms  # imported here for the same reason
 
-    return first_and_last_ms(batch.body, appended_ms)
+    return first_and_last_ms(batch.body, appended_ms, tz_of(zone))
 
 
 def metadata_of(entry: SegmentEntry) -> dict[str, str]:
@@ -86,6 +87,8 @@ def metadata_of(entry: SegmentEntry) -> dict[str, str]:
         metadata["events"] = str(entry.events)
     if entry.first_ms is not None and entry.last_ms is not None:
         metadata |= {"first-ms": str(entry.first_ms), "last-ms": str(entry.last_ms)}
+    if entry.zone:
+        metadata["zone"] = entry.zone
     return metadata | (metadata_of_end(entry.end) if entry.end else {})
 
 
@@ -150,6 +153,7 @@ def entry_of(sequence: int, metadata: Mapping[str, str], size: int) -> SegmentEn
             end=end_of(metadata),
             first_ms=int(metadata["first-ms"]) if "first-ms" in metadata else None,
             last_ms=int(metadata["last-ms"]) if "last-ms" in metadata else None,
+            zone=metadata.get("zone", ""),
         )
     except (KeyError, ValueError) as error:
         raise DamagedLogError(f"segment metadata is missing sequence={sequence} missing={error}") from error

@@ -30,7 +30,7 @@ from chalicelib.runlog.segment import pack_landmarks, unpack_landmarks
 
 MAX_BATCH = 1000
 """Segments per DeleteObjects request, and per object of entries."""
-_OPTIONAL = ("connector", "reason", "landmarks", "events")
+_OPTIONAL = ("connector", "reason", "landmarks", "events", "zone")
 
 
 @dataclass(frozen=True, slots=True)

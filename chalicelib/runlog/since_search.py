@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from chalicelib.ports import ARRIVAL, LINES, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.delays import ArrivalDelays, sampled_delays
+from chalicelib.runlog.zone import tz_of
 
 MAX_TIMED_BYTES = 8 * 1024 * 1024
 """A larger segment is not searched: the page begins with its first line."""
@@ -86,7 +87,8 @@ class SinceSearch:
         # Imported here: line formats take time to compile, and pages without a time do not need them.
         from chalicelib.lines.time_search import first_line_at
 
-        return entry.line + first_line_at(self._bytes_of(run, entry.byte, entry.bytes), since_ms, entry.appended_ms)
+        body = self._bytes_of(run, entry.byte, entry.bytes)
+        return entry.line + first_line_at(body, since_ms, entry.appended_ms, tz_of(entry.zone))
 
 
 def _last_ms(row: SegmentEntry, delays: ArrivalDelays) -> int:

@@ -34,6 +34,7 @@ from chalicelib.runlog.layout import MAX_SEQUENCE, Layout
 from chalicelib.runlog.log_end import LogEnd, LogEndFinder
 from chalicelib.runlog.position import Position, PositionSigner
 from chalicelib.runlog.segment import ABANDONED, CLOSED, DATA, SEAL, errors_of, landmarks_of, metadata_of, times_of
+from chalicelib.runlog.zone import settled_zone
 
 MAX_IDEMPOTENCY_KEY_CHARS = 255
 _STEPS_BEFORE_LISTING = 3  # taken numbers, checked one by one, before a LIST is cheaper
@@ -111,8 +112,8 @@ class Writer:
         """Store a batch as the run's next segment; once it returns, the batch is durable and its place is final.
 
         A repeat with the same ``position`` (or key) and content is stored once. Raises RunClosedError (nothing stored), InvalidBatchError
-        (a key used twice), InvalidNameError (a new run with unprintable names), OtherMethodError (nothing stored), UnavailableError (stored
-        or not: repeat it).
+        (a key used twice), InvalidNameError (a new run with unprintable names), OtherMethodError and OtherZoneError (nothing stored),
+        UnavailableError (stored or not: repeat it).
         """
         presented = self._signer.loads(run, position)
         if not batch.lines:
@@ -234,11 +235,12 @@ class Writer:
         if tail.seal == CLOSED:
             raise RunClosedError(f"the run is closed: its log takes no more lines sequence={tail.sequence}")
         epoch = tail.epoch + 1 if tail.seal == ABANDONED else tail.epoch
-        entry = self._entry(replace(tail, epoch=epoch), DATA, identity, batch.body)
+        tail = replace(tail, epoch=epoch, zone=settled_zone(batch.zone, tail.zone, is_settled=tail.exists))
+        entry = self._entry(tail, DATA, identity, batch.body)
         body = batch.body
         entry = replace(entry, lines=batch.lines, connector=batch.connector, events=batch.events)
         errors = errors_of(body) if batch.errors is None else batch.errors
-        first_ms, last_ms = times_of(batch, entry.appended_ms) or (None, None)
+        first_ms, last_ms = times_of(batch, entry.appended_ms, entry.zone) or (None, None)
         return replace(entry, landmarks=landmarks_of(body), errors=errors, first_ms=first_ms, last_ms=last_ms)
 
     def _entry(self, tail: LogEnd, kind: str, identity: WriterIdentity, body: bytes, reason: str = "") -> SegmentEntry:
@@ -257,6 +259,7 @@ class Writer:
             digest=identity.digest,
             appended_ms=self._clock.now_ms(),
             reason=reason,
+            zone=tail.zone,
         )
 
     def _put(self, run: Run, entry: SegmentEntry, body: bytes) -> None:
@@ -275,7 +278,7 @@ class Writer:
         return Appended(entry, self._token(run, session, LogEnd.after(entry), issued_ms, contended=contended), repeated)
 
     def _token(self, run: Run, session: str, tail: LogEnd, issued_ms: int, *, contended: bool = False) -> str:
-        position = Position(session, tail.epoch, tail.sequence, tail.line, tail.byte, contended, issued_ms)
+        position = Position(session, tail.epoch, tail.sequence, tail.line, tail.byte, contended, issued_ms, tail.zone)
         return self._signer.dumps(run, position)
 
 

@@ -235,7 +235,7 @@ def _reached(stored: StoredArtifact | None) -> ArtifactExtent | None:
         return None
     artifact = stored.artifact
     written_ms = stored.modified_ms if artifact.lines is None else known_since_ms(stored.modified_ms)
-    return ArtifactExtent(artifact.bytes, artifact.lines, artifact.next_segment, written_ms)
+    return ArtifactExtent(artifact.bytes, artifact.lines, artifact.next_segment, written_ms, artifact.zone)
 
 
 def _at_its_time(seal: SegmentEntry, seen: Item) -> SegmentEntry:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chalicelib.catalog.runs import END_ATTRIBUTES
+from chalicelib.catalog.runs import LAST_ATTRIBUTES
 
 Item = Mapping[str, Any]
 
-SEGMENTS = ("segments", "lines", "bytes", "epoch", "seal", *END_ATTRIBUTES, "last_append_ms", "expires_at", "activity_shard")
+SEGMENTS = ("segments", "lines", "bytes", "epoch", "seal", *LAST_ATTRIBUTES, "last_append_ms", "expires_at", "activity_shard")
 COMPACTED = ("compacted_segments", "compacted_bytes")
 FINAL = ("final_segments", "final_lines", "final_bytes")
 EXPLANATION = ("explained_segments", "explanation")

@@ -89,6 +89,7 @@ class RunInspection:
             appended_ms=base.modified_ms,
             reason=base.artifact.reason,
             end=base.artifact.end,
+            zone=base.artifact.zone,
         )
 
 
@@ -141,6 +142,7 @@ class RunInspector:
             digest="",
             appended_ms=after.appended_ms if after else base.modified_ms,
             landmarks=_landmarks(read_chunks(self._store, base.artifact, byte, end[1]), end[1] - byte),
+            zone=base.artifact.zone,
         )
 
     def _read(self, ours: Sequence[tuple[ParsedKey, ListedObject]]) -> bool:

@@ -9,18 +9,20 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from chalicelib.catalog.runs import end_attributes, shard_of
+from chalicelib.catalog.runs import last_attributes, shard_of
 from chalicelib.ports import Run, RunStart, SegmentEntry
 
 
 @dataclass(frozen=True, slots=True)
 class ArtifactExtent:
-    """The extent of an artifact. ``lines`` None: OpenMetadata wrote it, not Runlake. ``written_ms``: S3's modification time."""
+    """The extent of an artifact. ``lines`` None: OpenMetadata wrote it, not Runlake. ``written_ms``: S3's modification time.
+    ``zone``: the run's."""
 
     bytes: int
     lines: int | None
     next_segment: int
     written_ms: int
+    zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def _of_segments(run: Run, facts: RunFacts, keep_s: int) -> dict[str, Any]:
         "bytes": last.end_byte,
         "epoch": last.epoch,
         "seal": last.reason,
-        **end_attributes(run, last),
+        **last_attributes(run, last),
         "started_ms": min(entry.appended_ms for entry in facts.entries),
         "last_append_ms": last.appended_ms,
         "expires_at": last.appended_ms // 1000 + keep_s,
@@ -88,13 +90,14 @@ def _of_artifacts(ours: Sequence[ArtifactExtent], logs: ArtifactExtent | None, k
     if not ours:
         return {}
     furthest, first_ms = max(ours, key=lambda extent: extent.next_segment), min(extent.written_ms for extent in ours)
-    item = {
+    item: dict[str, Any] = {
         "compacted_segments": furthest.next_segment,
         "compacted_bytes": furthest.bytes,
         "started_ms": first_ms,
         "last_append_ms": first_ms,
         "expires_at": first_ms // 1000 + keep_s,
     }
+    item |= {"zone": furthest.zone} if furthest.zone else {}
     if logs and logs.lines is not None:
         item |= {"final_segments": logs.next_segment, "final_lines": logs.lines, "final_bytes": logs.bytes}
     return item

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from chalicelib.lines.version import LAYOUTS_VERSION
 from glue_jobs.dataset.entries import REWRITE, Added, DataFile, Entry, Layout, StagedFile, State
 from glue_jobs.dataset.files import Files
 from glue_jobs.dataset.ledger import Ledger
@@ -66,7 +67,8 @@ class Committer:
         added = self._staged(stage, attempt, change) if stage else ()
         counts = {**change.counts, "files": len(added), **_sizes(each.file for each in added)}
         removed = tuple(file.path for file in change.removed)
-        entry = Entry(number, attempt, change.kind, self._layout, change.offset, added, removed, counts)
+        layouts = None if change.kind == REWRITE else LAYOUTS_VERSION
+        entry = Entry(number, attempt, change.kind, self._layout, change.offset, added, removed, counts, layouts)
         if not self.ledger.commit(entry):
             self._publisher.discard(attempt)
             raise CommitConflictError(f"another job has committed entry {number}")

@@ -62,7 +62,8 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A commit. ``offset``: up to which runs were read; None: unchanged (a rewrite). ``counts``: for people."""
+    """A commit. ``offset``: up to which runs were read; None: unchanged (a rewrite). ``counts``: for people. ``layouts``: the version of the
+    layouts of lines that parsed its rows (``lines.version``); None: those of a rewrite, or not stored."""
 
     number: int
     attempt: str
@@ -72,6 +73,7 @@ class Entry:
     added: tuple[Added, ...] = ()
     removed: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
+    layouts: int | None = None
 
     @property
     def staging(self) -> str:
@@ -89,6 +91,7 @@ class Entry:
                 "kind": self.kind,
                 "layout": asdict(self.layout),
                 "counts": dict(self.counts),
+                "layouts": self.layouts,
                 "added": added,
                 "removed": list(self.removed),
                 "offset": self.offset,
@@ -105,6 +108,7 @@ class Entry:
             return cls(
                 **{name: document[name] for name in names},
                 layout=Layout(**document["layout"]),
+                layouts=document.get("layouts"),
                 added=added,
                 removed=tuple(document["removed"]),
             )

@@ -28,8 +28,8 @@ from glue_jobs.datasource.slices import CUT, Edge
 
 _LOOK_BYTES, _LOOK_OBJECTS = 8 * 1024, 4
 _US = 1_000_000
-Read = Callable[[RunObjects, bool], bytes]
-"""The last bytes of a run (True), or its first ones (False)."""
+Read = Callable[[RunObjects, bool], tuple[bytes, str]]
+"""The last bytes of a run (True), or its first ones (False), and its zone (empty: none)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +120,11 @@ class ArrivalFilter:
 
     def _stamps(self, run: RunObjects, *, at_end: bool) -> list[float]:
         try:
-            body = self._read(run, at_end)
+            body, zone = self._read(run, at_end)
         except RunlakeError:
             return []
         lines = body.split(b"\n")
-        clock = TimestampParser(self._options.tz, run.last_written_s * _US)
+        clock = TimestampParser(self._options.tz_in(zone), run.last_written_s * _US)
         parsed_events = events(enumerate(lines), self._options.format or detect_format(lines), clock)
         return [event.parsed.timestamp / _US for event in parsed_events if event.parsed.timestamp is not None]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 
 import numpy as np
 import numpy.typing as npt
@@ -38,11 +37,10 @@ def column_batches(opened: OpenSlice, columns: Sequence[str]) -> Iterator[pa.Rec
     copies of a block; the longest line counts as part of one."""
     numbered = NumberedLines(opened.content, opened.line)
     numbering, origins = _Numbering(), Origins(opened.spec, opened.part.run, numbered)
-    parser = _parser(opened, columns)
     count = 0
-    with closing(opened.chunks()) as chunks:
+    with opened.chunks() as chunks:
         blocks = numbering.of(numbered.blocks(chunks))
-        for events in parser.parse_blocks(blocks, 0 if opened.growing else _BLOCK_BYTES):
+        for events in _parser(opened, columns).parse_blocks(blocks, 0 if opened.growing else _BLOCK_BYTES):
             line = numbering.lines(events.line + count)
             count += events.line_count
             end = _end(events, line, opened)

@@ -25,6 +25,7 @@ from chalicelib.ports import UNKNOWN, ObjectStore, Run, StoredObject
 from chalicelib.read_ahead import ReadAhead
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.segment import SEAL, end_of, entry_of
+from chalicelib.runlog.zone import ZONE
 from glue_jobs.datasource.clients import THREADS
 from glue_jobs.datasource.listing import objects_of
 from glue_jobs.datasource.log import ArtifactPiece, Literal, MissingSegments, Piece, Resolver, SegmentChain
@@ -76,7 +77,7 @@ class Request(NamedTuple):
 
 class Content:
     """One run's log, read in any order. ``pieces`` may be a part of it: other bytes are located when they are read. ``sidecars``:
-    see ``RunObjects``."""
+    see ``RunObjects``. ``zone``: the run's, known once bytes were read; empty: none was stated."""
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class Content:
         problems: Problems,
         sidecars: ListedSidecars = NO_SIDECARS,
     ) -> None:
-        self.run, self.problems = run, problems
+        self.run, self.problems, self.zone = run, problems, ""
         self._store, self._layout, self._base = store, layout, base
         self.sidecars = Sidecars(store, run, base, sidecars, pieces, problems)
         self._pieces = pieces
@@ -165,6 +166,7 @@ class Content:
             self.problems.report(self.run, MISSING, f"{self._base}segments/{request.first:010d}", f"segments are missing {numbers}")
             return None
         answer = self._store.get(request.key, request.first, request.last, if_match=request.etag)
+        self.zone = answer.info.metadata.get(ZONE, self.zone)
         if len(answer.body) != request.last - request.first:
             raise RangeNotSatisfiableError(f"the object is shorter than it was key={request.key}")
         return self._of_artifact(request, answer) if request.segment is None else self._of_segment(request, answer)

@@ -7,13 +7,13 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 from chalicelib.errors import InvalidConfigurationError
 from chalicelib.lines.formats import LogFormat, format_named
 from chalicelib.lines.levels import ORDER, level_of_name
+from chalicelib.lines.zones import zone_of
 from glue_jobs.datasource.schema import EVENTS, PROBLEMS
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ _SIZE = re.compile(r"(\d{1,15})\s*(|k|m|g)(?:i?b)?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1024, "m": MIB, "g": 1024 * MIB}
 _SPAN = re.compile(r"(\d{1,9})\s*(s|m|h|d)", re.IGNORECASE)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +77,9 @@ class Options:
         """The format of every run, unless it is detected for each."""
         return format_named(self.log_format) if self.log_format else None
 
-    @property
-    def tz(self) -> tzinfo:
-        """The zone of timestamps without one."""
-        return zone_of(self.zone)
+    def tz_in(self, zone: str) -> tzinfo:
+        """The zone of timestamps without one in a run whose own zone this is; empty: it states none."""
+        return zone_of(zone or self.zone)
 
     def credentials(self) -> dict[str, str]:
         """Arguments for boto3; empty if its own credential chain applies."""
@@ -89,19 +87,6 @@ class Options:
             return {}
         keys = {"aws_access_key_id": self.access_key_id, "aws_secret_access_key": self.secret_access_key or ""}
         return keys | ({"aws_session_token": self.session_token} if self.session_token else {})
-
-
-def zone_of(text: str) -> tzinfo:
-    """A zone by name or offset. Raises ValueError."""
-    if text.upper() in ("UTC", "Z"):
-        return UTC
-    if offset := _OFFSET.fullmatch(text):
-        span = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
-        return timezone(-span if offset[1] == "-" else span)
-    try:
-        return ZoneInfo(text)
-    except (LookupError, OSError, ValueError) as error:
-        raise ValueError("must be a zone such as Europe/Berlin or +01:00") from error
 
 
 def _text(text: str) -> str:

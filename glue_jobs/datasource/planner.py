@@ -71,11 +71,11 @@ class RunLocator:
         has_gap = len(run.segment_ranges) > 1 or (not run.logs and not run.partial and run.segment_ranges[0].first > 0)
         return has_gap or self._resolver.needs_requests(run)
 
-    def read(self, run: RunObjects, at_end: bool) -> bytes:
-        """A run's first or last few KiB."""
+    def read(self, run: RunObjects, at_end: bool) -> tuple[bytes, str]:
+        """A run's first or last few KiB, and its zone."""
         objects, log = self.log(run)
         content = Content(self._store, self._layout, objects.run, objects.base, log.pieces, self._problems)
-        return read_sample(content.read, log, at_end=at_end)
+        return read_sample(content.read, log, at_end=at_end), content.zone
 
     def _may_be_openmetadatas(self, run: Run) -> bool:
         return self._layout.legacy_run_prefix(run) in self._folders_of_openmetadata

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 
@@ -69,12 +69,14 @@ class OpenSlice:
 
     @property
     def time_parser(self) -> TimestampParser:
-        """For times of the run."""
-        return TimestampParser(self.spec.options.tz, self.part.reference_s * _US)
+        """For times of the run, once the first chunk was read."""
+        return TimestampParser(self.spec.options.tz_in(self.content.zone), self.part.reference_s * _US)
 
-    def chunks(self) -> Generator[Chunk, None, None]:
-        """The bytes."""
-        return self.content.chunks(self.start, self.end, growing=self.growing)
+    @contextmanager
+    def chunks(self) -> Iterator[Iterator[Chunk]]:
+        """The bytes. The first chunk is read at once: its object has the run's zone."""
+        with closing(self.content.chunks(self.start, self.end, growing=self.growing)) as chunks:
+            yield chain(list(islice(chunks, 1)), chunks)
 
     def outcome(self) -> str | None:
         """The run's outcome, once its bytes have been read. May be a request."""
@@ -103,7 +105,7 @@ def rows_of(opened: OpenSlice) -> Iterator[Row]:
     numbered = NumberedLines(opened.content, opened.line)
     origins = Origins(opened.spec, opened.part.run, numbered)
     outcome: str | None = None
-    with closing(opened.chunks()) as chunks:
+    with opened.chunks() as chunks:
         clock, lines = opened.time_parser, numbered.lines(chunks)
         bytes_ = (opened.start, opened.end)
         slice_events = _with_stated(lines, sidecars, bytes_, format, clock) if sidecars else events(lines, format, clock)

@@ -139,7 +139,7 @@ class Expiry:
             if tail is None or (tail.seal, tail.sequence, tail.byte) != (CLOSED, logs.next_segment + 1, logs.bytes):
                 return Outcome.CHANGED  # appended to, or OpenMetadata's own log followed by our segments
         elif logs.reason == ABANDONED:
-            end = LogEnd(logs.next_segment, logs.lines or 0, logs.bytes, logs.epoch, ABANDONED)
+            end = LogEnd(logs.next_segment, logs.lines or 0, logs.bytes, logs.epoch, ABANDONED, zone=logs.zone)
             return Outcome.CLOSING if self._writer.seal(run, CLOSED, end) else Outcome.CHANGED
         is_settled = state.newest_ms <= self._clock.now_ms() - RETIRE_AFTER_MS
         return None if is_settled else Outcome.CLOSING

@@ -151,6 +151,7 @@ class FakeRun:
             "firstRunId": self.run_id,
             "host": None,
             "command": None,
+            "zone": None,
             "explanation": None,
             "candidates": [],
             "method": "runlog",

@@ -120,6 +120,17 @@ def test_end_is_that_of_the_last_segment(runs: RunCatalog) -> None:
     assert row and (row.end, row.outcome_at(START_MS)) == (None, "lost")
 
 
+def test_zone_is_that_of_the_start_until_a_segment_settles_it(runs: RunCatalog) -> None:
+    zones = []
+    runs.record_start(RUN, replace(START, zone="Europe/Berlin"))
+    for zone in (None, "", "+09:00"):
+        if zone is not None:
+            runs.record_segment(RUN, replace(segment(len(zones)), zone=zone))
+        row = runs.get(RUN)
+        zones.append(row and row.zone)
+    assert zones == ["Europe/Berlin", "", "+09:00"]
+
+
 def test_heartbeat_is_recorded_of_an_open_run_and_moves_forward_only(runs: RunCatalog) -> None:
     assert not runs.record_heartbeat(RUN, START_MS) and runs.get(RUN) is None, "a heartbeat makes no row"
     runs.record_start(RUN, START)

@@ -18,7 +18,7 @@ def entry(sequence: int, line: int, lines: int, session: str = "00ff", kind: str
     first_ms, last_ms = (1_789_000_000_000, 1_789_000_000_001) if lines > 10 else (None, None)
     return SegmentEntry(
         sequence, kind, 1, line, line * 10, lines, lines * 10, session, sequence, f"{sequence:032x}", 1_790_000_000_000 + sequence,
-        "host 1", reason, marks, first_ms=first_ms, last_ms=last_ms,
+        "host 1", reason, marks, first_ms=first_ms, last_ms=last_ms, zone="Europe/Berlin" if lines > 10 else "",
     )  # fmt: skip
 
 

@@ -105,6 +105,7 @@ def test_facts_of_a_run_from_open_to_finalized(site: Site) -> None:
         "firstRunId": "run-1",
         "host": None,
         "command": None,
+        "zone": None,
         "explanation": None,
     }
     details = {"lost": 0, "candidates": [], "method": "runlog", "browser": "runlog", "orchestratorUrl": None}

@@ -125,7 +125,7 @@ MUTANTS = (
         ("Finalizer.close", "self._writer.seal(run, CLOSED, tail, found)", "self._writer.seal(run, CLOSED, tail)",
             "the outcome is stored with the close")),
     *group("chalicelib.aws.run_catalog", "tests/contract/test_run_catalog.py",
-        ("DynamoDbRunCatalog.record_segment", "[f'#{name}' for name in END_ATTRIBUTES if name not in ending]", "[]",
+        ("DynamoDbRunCatalog.record_segment", "[f'#{name}' for name in LAST_ATTRIBUTES if name not in known]", "[]",
             "a running run has no outcome, and is in no list of ended ones")),
     *group("chalicelib.catalog.recent", "tests/unit/test_recent_runs.py",
         ("RecentRuns.page", "run in rows and rows[run].outcome_at(now_ms) in query.outcomes", "run in rows",

@@ -52,6 +52,7 @@ class InMemoryRunCatalog:
                 seal=entry.reason,
                 last_append_ms=entry.appended_ms,
                 end=entry.end,
+                segment_zone=entry.zone,
             )
             is_first = old is None or (old.start is not None and not old.segments)
             return SegmentUpdate(True, None if is_first or old is None else old.last_append_ms or None)

@@ -102,6 +102,7 @@ def test_groups_are_written_together() -> None:
         "outcome",
         "seal",
         "segments",
+        "zone",
     ]
     assert names_to_change(S3 | {"bytes": 7}, S3) == group
     assert names_to_change(S3 | {"failures": 3}, S3) == ["failures"]

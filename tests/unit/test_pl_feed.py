@@ -37,12 +37,13 @@ LINES = [
 class Text:
     """A log with bytes of the test."""
 
-    def __init__(self, body: bytes, *, sealed: bool = True, appended_ms: int = START_MS) -> None:
-        self.body, self.sealed, self.appended_ms, self.longest = body, sealed, appended_ms, 0
+    def __init__(self, body: bytes, *, sealed: bool = True, appended_ms: int = START_MS, zone: str = "") -> None:
+        self.body, self.sealed, self.appended_ms, self.longest, self.zone = body, sealed, appended_ms, 0, zone
 
     def read_range(self, run: Run, start: int, length: int) -> LogRange:
         self.longest = max(self.longest, length)
-        end = LogEnd(1, self.body.count(b"\n"), len(self.body), seal="closed" if self.sealed else "", appended_ms=self.appended_ms)
+        seal = "closed" if self.sealed else ""
+        end = LogEnd(1, self.body.count(b"\n"), len(self.body), seal=seal, appended_ms=self.appended_ms, zone=self.zone)
         return LogRange(self.body[start : start + length], end)
 
 
@@ -102,6 +103,13 @@ def test_the_last_event_of_a_run_that_goes_on_waits_for_what_may_follow() -> Non
     late = feed(Text(body, sealed=False), now_ms=START_MS + 2000)
     assert [at for at, _ in all_of(late)] == [0]
     assert [at for at, _ in all_of(feed(Text(body)))] == [0]
+
+
+@pytest.mark.parametrize(("zone", "ahead_ms"), [("", 0), ("Asia/Tokyo", 9 * 3_600_000), ("-02:00", -2 * 3_600_000)])
+def test_times_are_in_the_zone_of_the_run(zone: str, ahead_ms: int) -> None:
+    body = b"2026-09-21 14:13:20 INFO one\n2026-09-21 14:13:20+00:00 INFO two\n"
+    found = feed(Text(body, zone=zone)).fetch().events
+    assert [each.time_ms for each in found] == [START_MS - ahead_ms, START_MS]
 
 
 def test_a_line_without_a_time_has_that_of_the_one_before() -> None:
