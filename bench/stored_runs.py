@@ -74,6 +74,7 @@ class StoredRun:
     entries: list[SegmentEntry] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
     epoch: int = 1
+    zone: str = ""
 
     def __post_init__(self) -> None:
         self.base = self.base or f"{PREFIX}/{self.fqn}/{self.run_id}/"
@@ -99,6 +100,7 @@ class StoredRun:
                     self.at_ms,
                     connector,
                     landmarks=landmarks_of(body),
+                    zone=self.zone,
                 ),
                 body,
             )
@@ -118,7 +120,7 @@ class StoredRun:
 
     def seal(self, reason: str = "closed", end: RunEnd | None = None) -> StoredRun:
         place = (len(self.entries), SEAL, self.epoch, *self._end())
-        self._put(SegmentEntry(*place, 0, 0, "s", 0, "", self.at_ms, reason=reason, end=end), b"")
+        self._put(SegmentEntry(*place, 0, 0, "s", 0, "", self.at_ms, reason=reason, end=end, zone=self.zone), b"")
         return self
 
     def reopen(self) -> StoredRun:
@@ -163,7 +165,7 @@ class StoredRun:
     def _artifact(self, name: str, upto: int, reason: str = "") -> None:
         body = b"".join(self.bodies[:upto])
         end = self.entries[upto - 1].end if reason else None
-        metadata = artifact_metadata(body.count(b"\n"), len(body), upto, self.epoch, reason, end)
+        metadata = artifact_metadata(body.count(b"\n"), len(body), upto, self.epoch, reason, end, zone=self.zone)
         self.server.put(self.base + name, body, metadata, self.at_ms)
 
 

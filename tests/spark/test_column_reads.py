@@ -104,6 +104,30 @@ def test_columns_equal_rows(state: str, filters: str, monkeypatch: pytest.Monkey
     assert state == "lying" or bool(by_rows[0]) == (filters != "nothing")  # wrong numbers can hide lines from a filter
 
 
+@pytest.mark.parametrize("least_bytes", [0, 10**9])
+@pytest.mark.parametrize("log_format", ["", "python"])
+@pytest.mark.parametrize("state", ["segments", "compacted", "finalized"])
+def test_zone_of_the_run_wins_over_the_option(
+    state: str, log_format: str, least_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(column_reading, "LEAST_BYTES", least_bytes)
+    world = Catalogued()
+    for zone in ("+02:00", ""):
+        run = StoredRun(world.server, "svc.orders", f"run{zone}", START_MS, zone=zone).lines(
+            60, of=10, seconds=7200 if zone else -3600
+        )
+        if state == "compacted":
+            run.compact(upto=4).retire(below=4)
+        elif state == "finalized":
+            run.seal().finalize().retire()
+    options = {"logFormat": log_format} if log_format else {}
+    reading_ = Reading(world.server.store, zone="-01:00", timeSlack="2m", **options)
+    times = [START_MS * 1000 + line // 10 * 1_000_000 + 123_000 for line in range(60)] * 2
+    assert [row["timestamp"] for row in reading_.rows()] == times
+    late = reading_.where(GreaterThanOrEqual(("timestamp",), FIRST + timedelta(seconds=3)))
+    assert [row["timestamp"] for row in late.rows()] == [each for each in times if each >= START_MS * 1000 + 3_000_000]
+
+
 def test_selected_columns_are_the_same_and_others_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     server = MemoryServer()
     StoredRun(server, "svc.orders", "run-1", START_MS).lines(1000, of=500)
