@@ -17,7 +17,7 @@ from chalicelib.composition import Services
 from chalicelib.deadline import Deadline
 from chalicelib.errors import DamagedLogError, StoreUnavailableError
 from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, logger, note, record, record_masked
-from chalicelib.ports import Run
+from chalicelib.ports import LINES, Run
 from chalicelib.response_size import fits_response
 from chalicelib.routes import gate, queries, sse
 from chalicelib.routes.api_request import ApiRequest
@@ -159,6 +159,8 @@ def _log_page(page: Page) -> LogPage:
     document: LogPage = {"logs": page.logs, "after": after, "total": page.total, "streaming": page.streaming}
     if page.clock is not None:
         document["clock"] = page.clock
+    if page.clock == LINES and page.zone:
+        document["zone"] = page.zone
     return document
 
 

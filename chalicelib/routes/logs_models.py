@@ -36,6 +36,9 @@ class LogPage(TypedDict):
     total: Annotated[Count, Field(description="Number of lines in the log.")]
     streaming: Annotated[bool, Field(description="Whether the run is running, so that lines may follow.")]
     clock: NotRequired[Clock]
+    zone: NotRequired[
+        Annotated[str, Field(description="Zone of times without one in the lines, if one was stated and `clock` is `lines`.")]
+    ]
 
 
 class TaskPage(TypedDict):

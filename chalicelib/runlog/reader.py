@@ -52,7 +52,7 @@ class PageRequest:
 class Page:
     """``logs``: lines joined by newlines, without a final one. ``after``: the next line, None at the current end. ``total``: lines of the log.
     ``streaming``: more lines may follow. ``truncated``: a line longer than a page was cut. ``clock``: the times that ``since_ms`` was compared
-    with, None without ``since_ms``."""
+    with, None without ``since_ms``. ``zone``: the run's, see ``SegmentEntry``."""
 
     logs: str
     after: int | None
@@ -60,6 +60,7 @@ class Page:
     streaming: bool
     truncated: bool = False
     clock: str | None = None
+    zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +203,7 @@ class Reader:
             self._offsets.remember(run, replace(behind, etag=log.object_before(behind.byte)[1]))
         after = line + count if line + count < end.line else None
         streaming = not end.seal and (end.exists or self.is_started(run))
-        return PageSnapshot(Page(logs, after, end.line, streaming, truncated, clock), line, count, end, behind.byte)
+        return PageSnapshot(Page(logs, after, end.line, streaming, truncated, clock, end.zone), line, count, end, behind.byte)
 
     def is_started(self, run: Run) -> bool:
         """Whether a start is stored for a run without lines. One GET."""

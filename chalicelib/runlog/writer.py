@@ -117,7 +117,7 @@ class Writer:
         """
         presented = self._signer.loads(run, position)
         if not batch.lines:
-            return self._open(run, presented, position)
+            return self._open(run, presented, position, batch.zone)
         identity, target = self._identity(run, batch, presented, idempotency_key)
         if target.stored:
             return self._answer(run, identity, target.stored, repeated=True)
@@ -144,14 +144,14 @@ class Writer:
         # After a seal no batch may be written without a read: such a position is old from the start.
         return self._token(run, _new_session(), tail, 0 if tail.seal else self._clock.now_ms())
 
-    def _open(self, run: Run, presented: Position | None, token: str | None) -> Appended:
+    def _open(self, run: Run, presented: Position | None, token: str | None, zone: str) -> Appended:
         """An init or a keep-alive. The token of a session is returned unchanged: only a read of the log may renew its time."""
         if presented and token:
             return Appended(None, token)
         tail = self.tails.find(run)
         if tail.sequence == 0:
             self._layout.check_new(run)
-        return Appended(None, self.position_at(run, tail))
+        return Appended(None, self.position_at(run, replace(tail, zone=settled_zone(zone, tail.zone, is_settled=tail.exists))))
 
     def _identity(self, run: Run, batch: Batch, presented: Position | None, key: str | None) -> tuple[WriterIdentity, AppendTarget]:
         digest, is_digest = self._fingerprints.digest(batch), partial(self._fingerprints.matches, batch)
@@ -207,7 +207,8 @@ class Writer:
         own = own or self._own_retired(run, identity, lower, numbers[0] if numbers else MAX_SEQUENCE)
         if own:
             return AppendTarget(lower, own)
-        return AppendTarget(self.tails.after_listing(run, listed) if listed else self.tails.find(run))
+        tail = self.tails.after_listing(run, listed) if listed else self.tails.find(run)
+        return AppendTarget(tail if tail.exists else replace(tail, zone=tail.zone or lower.zone))
 
     def _of_a_size(self, batch: Batch, identity: WriterIdentity, sizes: Mapping[int, int]) -> list[int]:
         """Numbers that an earlier attempt of the batch may have: those with its stored or its sent size; all, if other masking rules would have

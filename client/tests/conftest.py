@@ -51,6 +51,7 @@ def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
         "HEARTBEAT_S",
         "METHOD",
         "START_METHOD",
+        "START_ZONE",
     ):
         monkeypatch.delenv(f"RUNLAKE_{name}", raising=False)
 

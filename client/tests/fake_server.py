@@ -20,6 +20,7 @@ from chalicelib.errors import InvalidInputError
 from chalicelib.events.names import checked_name
 from chalicelib.events.starts import StartBody
 from chalicelib.routes.close_requests import read_run_end
+from chalicelib.runlog.zone import checked_zone
 from client.tests.fake_events import StoredEvents, answer_events
 from client.tests.fake_files import StoredFiles
 
@@ -45,6 +46,7 @@ class StoredRun:
     end: dict[str, Any] = field(default_factory=dict)
     end_age_ms: int = 0
     events: StoredEvents = field(default_factory=StoredEvents)
+    zone: str = ""
     explained_from: int = 0
     explained: str = ""
     """The text of the explanation in lists."""
@@ -56,6 +58,13 @@ class StoredRun:
     @property
     def lines(self) -> list[bytes]:
         return self.data.split(b"\n")[:-1]
+
+    def takes_zone(self, zone: str) -> bool:
+        """Whether the run may have the zone, which it then has."""
+        if zone and zone != self.zone and (self.segments or self.zone):
+            return False
+        self.zone = zone or self.zone
+        return True
 
 
 class FakeServer:
@@ -359,7 +368,7 @@ class _Handler(BaseHTTPRequestHandler):
         """As the archive allocates attempts, of runs whose ids do not look like attempts."""
         try:
             checked_name("start", start)
-            StartBody.model_validate_json(self.body)
+            checked_zone(StartBody.model_validate_json(self.body).zone or "UTC")
         except (InvalidInputError, ValueError) as error:
             return self._json({"code": 400, "message": str(error)}, 400)
         fake, body = self.server.fake, json.loads(self.body)
@@ -379,6 +388,8 @@ class _Handler(BaseHTTPRequestHandler):
                 if "attempt" in body:
                     return self._json({"code": 409, "message": "the attempt is taken"}, 409)
                 number += 1
+            if not run.takes_zone(body.get("zone", "")):
+                return self._json({"code": 409, "message": "the zone of a run cannot change"}, 409)
             is_joined = run.start not in ("", start)
             run.start = run.start or start
             fake.starts.append(body)
@@ -394,6 +405,8 @@ class _Handler(BaseHTTPRequestHandler):
                 "PIPELINE_SESSION"
             )
             if not self.body:
+                if not run.takes_zone(self.headers.get("x-runlake-zone", "")):
+                    return self._json({"code": 409, "message": "the zone of a run cannot change"}, 409)
                 fake.sessions += 1
                 return self._json({"position": token or f"s{fake.sessions}.{len(run.segments)}"})
             session, base = (token or f"none{len(run.segments)}.0").split(".")
@@ -426,7 +439,8 @@ class _Handler(BaseHTTPRequestHandler):
             lines = [line.decode("utf-8", "replace") for line in run.lines]
         end = min(begin + int(self.query.get("limit", 1000)), len(lines))
         after = str(end) if end < len(lines) else None
-        clock = {"clock": fake.clock} if "since" in self.query and fake.clock else {}
+        zone = {"zone": run.zone} if run.zone and fake.clock == "lines" else {}
+        clock = {"clock": fake.clock, **zone} if "since" in self.query and fake.clock else {}
         self._json({"logs": "\n".join(lines[begin:end]), "after": after, "total": len(lines), "streaming": not run.closed, **clock})
 
     def _stream(self, fqn: str, run_id: str) -> None:
@@ -525,6 +539,7 @@ class _Handler(BaseHTTPRequestHandler):
             "silentSinceMs": 1_790_000_000_000 if is_silent else None,
             **{name: run.end.get(name) for name in ("exitCode", "signal", "exception")}, "failedStep": run.end.get("step"),
             "lostLines": run.end.get("lostLines", 0), "firstRunId": first, "attempt": attempt, "host": None, "command": None,
+            "zone": run.zone or None,
             "explanation": {"line": 0, "text": run.explained} if run.explained else None,
         }  # fmt: skip
 

@@ -304,6 +304,12 @@ def test_tail_since_tells_whose_times_it_means(options: list[str], clock: str, t
     assert call(filled, "tail", "nightly.orders", "run-1").stderr == ""
 
 
+def test_tail_since_tells_the_zone_of_the_run(filled: FakeServer) -> None:
+    filled.clock, filled.runs["nightly.orders", "run-1"].zone = "lines", "Europe/Berlin"
+    notice = call(filled, "tail", "nightly.orders", "run-1", "--since", "1h", "--clock", "lines").stderr
+    assert notice == "runlake: times are those of the lines (Europe/Berlin where they name no zone)\n"
+
+
 def test_tail_follows_to_the_end(filled: FakeServer) -> None:
     filled.stream_lines = 7
     assert answered(filled, "tail", "-f", "nightly.orders", "-n", "100") == "".join(f"line {n}\n" for n in range(150, 250))

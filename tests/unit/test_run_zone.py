@@ -111,6 +111,17 @@ def test_first_batch_settles_the_zone(first: str, second: str, known: str | None
     assert zone_of_next_line(world) == known
 
 
+@pytest.mark.parametrize("age_s", [0, 61, 7200])
+def test_session_keeps_the_zone_that_it_began_with(age_s: int) -> None:
+    world = World()
+    position = world.parts().writer.append(RUN, replace(Batch.from_bytes(b""), zone=BERLIN)).position
+    world.clock.advance(age_s)
+    entry = append(world, "", position).entry
+    assert entry and entry.zone == zone_of_next_line(world) == BERLIN
+    with pytest.raises(OtherZoneError):
+        world.parts().writer.append(RUN, replace(Batch.from_bytes(b""), zone="UTC"))
+
+
 def test_zone_costs_no_request() -> None:
     counts = []
     for zone in ("", BERLIN):

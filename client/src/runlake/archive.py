@@ -62,7 +62,7 @@ _STORE_FIELD = re.compile(r"<(Code|Message)>([^<]*)<")
 @dataclass(frozen=True, slots=True)
 class Page:
     """A page of a log's lines. ``after``: the number of the line after them; ``is_end``: no more for now; ``streaming``: more may come.
-    ``clock``: the times that ``since`` was compared with, "lines" or "arrival"; "" without ``since``."""
+    ``clock``: the times that ``since`` was compared with, "lines" or "arrival"; "" without ``since``. ``zone``: then of times without one."""
 
     lines: list[str]
     after: int
@@ -70,6 +70,7 @@ class Page:
     is_end: bool
     streaming: bool
     clock: str = ""
+    zone: str = ""
 
 
 @cache
@@ -129,16 +130,19 @@ class Archive:
         with _unlogged():
             self._http.close()
 
-    def open_session(self, run: RunName) -> str:
-        """The position from which a new writer appends. Stores nothing. Raises ApiError, UnavailableError."""
-        return str(_checked(self._json("POST", self._log(run)), "position")["position"])
+    def open_session(self, run: RunName, zone: str = "") -> str:
+        """The position from which a new writer appends. Stores nothing. ``zone``: of times without one in its lines, if its first batch is that of
+        the run. Raises RunClosedError (the run has another zone), ApiError, UnavailableError."""
+        headers = {"X-Runlake-Zone": zone} if zone else {}
+        return str(_checked(self._json("POST", self._log(run), headers=headers), "position")["position"])
 
-    def start_run(self, run: RunName, start: Start) -> StartedRun:
-        """Start a run, or its next attempt. Idempotent: repeating a start returns the same attempt. Raises AttemptTakenError,
-        MethodRefusedError, RefusedError (no start is possible), ApiError, UnavailableError."""
+    def start_run(self, run: RunName, start: Start, zone: str = "") -> StartedRun:
+        """Start a run, or its next attempt. Idempotent: repeating a start returns the same attempt. ``zone``: see ``open_session``. Raises
+        AttemptTakenError (or the run has another zone), MethodRefusedError, RefusedError (no start is possible), ApiError, UnavailableError."""
         path = f"{self._events(run)}/starts/{path_segment(start.start_id)}"
         try:
-            answer, refusal = self._json_or_shorter("PUT", path, start.body(), start.body(has_details=False))
+            stated = {"zone": zone} if zone else {}
+            answer, refusal = self._json_or_shorter("PUT", path, start.body() | stated, start.body(has_details=False) | stated)
         except RunClosedError as error:
             raise AttemptTakenError(error.status, str(error)) from error
         except RefusedError as error:
@@ -237,7 +241,9 @@ class Archive:
         after = answer["after"]
         lines = logs.split("\n") if logs or after is not None or _is_one_empty_line(query, total) else []
         end = total if after is None else int(after)
-        return Page(lines, end, total, after is None, bool(answer["streaming"]), str(answer.get("clock", "")))
+        return Page(
+            lines, end, total, after is None, bool(answer["streaming"]), str(answer.get("clock", "")), str(answer.get("zone", ""))
+        )
 
     def newest_run(self, fqn: str) -> RunName:
         """The run that started last. Raises NotFoundError if the pipeline has none."""

@@ -81,8 +81,9 @@ class Delivery(Protocol):
     def count(self, batch: bytes | bytearray) -> int:
         """The number of items of a batch."""
 
-    def open(self, archive: Archive) -> str:
-        """Begin to write; returns the position for the first batch. Raises ApiError, UnavailableError."""
+    def open(self, archive: Archive, zone: str = "") -> str:
+        """Begin to write; returns the position for the first batch. ``zone``: of times without one in its lines. Raises ApiError,
+        UnavailableError."""
 
     def append(self, archive: Archive, packed: bytes, position: str) -> AppendResult:
         """Store a batch. Idempotent for the same batch and position. Raises ApiError (nothing is stored), UnavailableError."""
@@ -129,9 +130,9 @@ class TextDelivery:
         """The number of lines."""
         return batch.count(b"\n")
 
-    def open(self, archive: Archive) -> str:
+    def open(self, archive: Archive, zone: str = "") -> str:
         """Open a session."""
-        return archive.open_session(self.run)
+        return archive.open_session(self.run, zone)
 
     def append(self, archive: Archive, packed: bytes, position: str) -> AppendResult:
         """Append to the log."""
@@ -202,8 +203,8 @@ class EventDelivery:
         """The number of events."""
         return batch.count(b"\n") - batch.count(b"\n" + _OF_STEP) - batch.startswith(_OF_STEP)
 
-    def open(self, archive: Archive) -> str:
-        """Register the writer: from now on the run is not complete without it."""
+    def open(self, archive: Archive, zone: str = "") -> str:
+        """Register the writer: from now on the run is not complete without it. Its events state their times."""
         archive.register_writer(self.run, self.writer)
         return ""
 

@@ -24,12 +24,13 @@ _CONTINUES = ("maxDuration", "maxBytes")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Consecutive lines. ``first``: the number of the first one, from 0; ``end``: why nothing follows. ``clock``: see ``Page``."""
+    """Consecutive lines. ``first``: the number of the first one, from 0; ``end``: why nothing follows. ``clock``, ``zone``: see ``Page``."""
 
     first: int
     lines: list[str]
     end: str | None = None
     clock: str = ""
+    zone: str = ""
 
 
 def pages(archive: Archive, run: RunName, **begin: Any) -> Iterator[Piece]:
@@ -37,7 +38,7 @@ def pages(archive: Archive, run: RunName, **begin: Any) -> Iterator[Piece]:
     query = begin
     while True:
         page = archive.page(run, limit=_PAGE_LINES, **query)
-        yield Piece(page.after - len(page.lines), page.lines, clock=page.clock)
+        yield Piece(page.after - len(page.lines), page.lines, clock=page.clock, zone=page.zone)
         if page.is_end:
             return
         query = {"after": page.after}

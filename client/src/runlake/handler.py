@@ -36,8 +36,9 @@ from runlake.settings import PROFILE_VARIABLE, Settings, load_settings
 from runlake.shipper import Counts, Pace, Shipper, is_shipping, to_stderr
 from runlake.spool import Spool, drain_command
 from runlake.spoolstate import SpoolState
-from runlake.starts import Start, StartedRun, environment_of, inherited_method, inherited_start_id
+from runlake.starts import Start, StartedRun, environment_of, inherited_method, inherited_start_id, inherited_zone
 from runlake.steps import Step, current_step
+from runlake.zones import checked_zone, zone_of_formatter
 
 _LONGEST_LINE_BYTES = 128 * 1024
 """Of an event that is a line of bytes: as JSON, in which a character may take six, it is within the limit of an event."""
@@ -46,7 +47,7 @@ FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 class ZonedFormatter(logging.Formatter):
     """Lines as ``2026-11-21 10:00:00.123+01:00 INFO app: message``, with times and levels that the archive parses. Times are local, with their
-    zone: the archive assumes UTC for a time without one."""
+    zone: the archive reads a time without one in the zone of the run, or in UTC."""
 
     def __init__(self) -> None:
         super().__init__(FORMAT)
@@ -94,6 +95,7 @@ class RunlogHandler(logging.Handler):
         on_started: Callable[[StartedRun], None] | None = None,
         start: Start | None = None,
         method: str | None = None,
+        zone: str = "",
         **setting_values: Any,
     ) -> None:
         """``setting_values``: settings as in ``runlake config``. ``close_run``: closing the handler ends the run. ``tell``: gets messages for a
@@ -102,7 +104,9 @@ class RunlogHandler(logging.Handler):
         ``on_started`` with it, from another thread; without it the handler joins the run. ``start``: that of another handler, whose attempt this
         one writes to. In the command of ``runlake exec``, with the same names, the handler writes to the attempt of ``exec``, by its method, and
         only ``exec`` closes it. ``method``: the logging method, by name; by default what the settings say. With another one than ``runlog``
-        all records are events, and a writer's name is made unique."""
+        all records are events, and a writer's name is made unique. ``zone``: of times without one in the run's lines, as ``Europe/Berlin``,
+        ``+01:00`` or ``local``; by default none is stated, unless a formatter is set that writes times without their zone. The run keeps the
+        first one that is stated."""
         self.settings = _settings_of(settings, setting_values)
         self.settings.required_url()
         _ = self.settings.spool_root
@@ -110,18 +114,19 @@ class RunlogHandler(logging.Handler):
         inherited = inherited_method(self.run) if start is None else None
         self._method = choose_method(self.settings, self.run.fqn, inherited or method)
         self.mask = secrets if isinstance(secrets, Mask) else Mask(secrets)
+        self._is_of_exec = start is None and inherited_start_id(self.run) is not None
+        self._zone = (inherited_zone(self.run) if self._is_of_exec else "") or (checked_zone(zone) if zone else "")
         self._requested_writer = None if writer is None else checked_name("writer", self.mask.text(writer))
         super().__init__(level)  # ``logging`` closes it at exit from here on, so nothing may raise after this
-        self.setFormatter(ZonedFormatter())
+        super().setFormatter(ZonedFormatter())
         self._connect = connect or partial(Archive.of, self.settings)
-        is_of_exec = start is None and inherited_start_id(self.run) is not None
-        self._notify, self._pace, self._close_run = tell, pace or pace_of(self.settings), close_run and not is_of_exec
+        self._notify, self._pace, self._close_run = tell, pace or pace_of(self.settings), close_run and not self._is_of_exec
         self._owner = os.getpid()
         self._failure: BaseException | None = None
         self._failed_step = ""
         self._on_started = on_started
         heartbeat_s = int(self._pace.heartbeat_s) if self._sends_heartbeats else 0
-        if command is not None or is_of_exec:
+        if command is not None or self._is_of_exec:
             name, text = self._method.name, _masked(command or "", self.mask)
             start = Start.now(self.run, text, attempt, heartbeat_s=heartbeat_s, method=name)
         elif start is None and self._method.method is not None:  # the archive must know the method before the first event
@@ -159,7 +164,7 @@ class RunlogHandler(logging.Handler):
     def environment(self) -> dict[str, str]:
         """The environment variables that make a child process write to the same run and attempt, with the same profile."""
         profile = {PROFILE_VARIABLE: self.settings.profile} if self.settings.profile else {}
-        return profile | (self._start.environment(self.run) if self._start else environment_of(self.run))
+        return profile | (self._start.environment(self.run, self._zone) if self._start else environment_of(self.run))
 
     @property
     def method(self) -> str:
@@ -170,6 +175,16 @@ class RunlogHandler(logging.Handler):
     def writer(self) -> str | None:
         """The name under which this process writes events; None: it writes lines."""
         return self._writer
+
+    def setFormatter(self, fmt: logging.Formatter | None) -> None:
+        """See ``logging``. The zone of its times is stated for the run, if it writes them without their zone and the run has no line yet; in the
+        command of ``exec`` only ``exec`` states one."""
+        super().setFormatter(fmt)
+        if not self._zone and not self._is_of_exec and self._lines is None:
+            with suppress(Exception):  # of a formatter of the application
+                self._zone = zone_of_formatter(fmt)
+            if self._zone:
+                self._shipper.state_zone(self._zone)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Format and enqueue. A record that cannot be formatted is passed to ``handleError``, and nothing is raised."""
@@ -317,7 +332,7 @@ class RunlogHandler(logging.Handler):
     def _spool(self, delivery: Delivery) -> Spool:
         settings = self.settings
         facts, url = delivery.facts(), settings.required_url()
-        state = SpoolState(url, self.run, self.run, self._group, self._start, facts=facts)
+        state = SpoolState(url, self.run, self.run, self._group, self._start, facts=facts, zone=self._zone)
         root = settings.spool_root if settings.spool_bytes else None
         return Spool(root, state, settings.spool_bytes, self._report_disk)
 

@@ -119,7 +119,7 @@ class MethodDelivery:
         """See ``Delivery``."""
         return self.events.count(batch)
 
-    def open(self, archive: Archive) -> str:
+    def open(self, archive: Archive, zone: str = "") -> str:
         """Register the writer: from now on the run is not complete without it."""
         return self.events.open(archive)
 

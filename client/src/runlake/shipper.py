@@ -214,6 +214,12 @@ class Shipper:
             self._finish.hurry_until_s = min(self._finish.hurry_until_s, time.monotonic() + timeout_s)
             self._state.notify_all()
 
+    def state_zone(self, zone: str) -> None:
+        """State the zone of times without one in the lines. Too late once a batch is on its way."""
+        with self._state:
+            if self._spool.state.position is None and not self._finish.asked:
+                self._record(zone=zone)
+
     def record_end(self, end: RunEnd | None) -> None:
         """Write the outcome to disk as soon as it is known: if this process is killed from here on, the drain closes the run with it."""
         with suppress(_StoppedError):
@@ -489,11 +495,26 @@ class Shipper:
         return start is not None and not start.is_joining
 
     def _open(self, archive: Archive) -> None:
+        zone = self._spool.state.zone
+        try:
+            self._open_once(archive)
+        except (RefusedError, RunClosedError) as error:
+            if not zone:
+                raise
+            self._record(zone="")
+            try:
+                self._open_once(archive)
+            except BaseException:
+                self._record(zone=zone)  # something else was refused
+                raise
+            self._report(f"{self.run}: {error}: its lines are stored without the zone {zone}")
+
+    def _open_once(self, archive: Archive) -> None:
         state = self._spool.state
         if state.position is None:
             self._close_in_closed_run(archive)
             started = self._start(archive, state.start) if state.start and (self._moves or not self._is_start_refused) else None
-            opened = self._delivery.open(archive) if started is None or self._delivery.needs_close else ""
+            opened = self._delivery.open(archive, state.zone) if started is None or self._delivery.needs_close else ""
             owns = (
                 {}
                 if started is None or state.start is None or not state.start.is_joining
@@ -504,12 +525,15 @@ class Shipper:
 
     def _start(self, archive: Archive, start: Start) -> StartedRun | None:
         """None: the server refuses the start. Raises AttemptTakenError, MethodRefusedError, NotFoundError, RunClosedError,
-        UnavailableError."""
+        UnavailableError, RefusedError (with a zone)."""
+        zone = self._spool.state.zone
         try:
-            started = archive.start_run(self._requested, start)
+            started = archive.start_run(self._requested, start, zone)
         except (AttemptTakenError, MethodRefusedError):
             raise
         except RefusedError as error:
+            if zone:
+                raise
             reason = f"its start is refused: {error}"
             if self._moves:
                 self._moves = MAX_MOVES

@@ -22,7 +22,7 @@ class SpoolState:
     ``is_ended``: all bytes are written. ``close``: the program's end is known, and ends the run with ``run_end``. Without them the program was
     killed: whoever ships its lines does not end the run. ``owns_attempt``: nobody else closes the attempt. ``group``: of the writers of one start,
     the beginning of the folder's name. ``dropped``, ``refused``: lines (or events) so far. ``reason``: why it is not shipped; ``is_refused``: it
-    is a batch that the archive refuses."""
+    is a batch that the archive refuses. ``zone``: of times without one in its lines, stated when the run is opened; empty: none."""
 
     url: str
     run: RunName
@@ -43,6 +43,7 @@ class SpoolState:
     refused: int = 0
     reason: str = ""
     is_refused: bool = False
+    zone: str = ""
 
     @property
     def delivery(self) -> TextDelivery | EventDelivery:
@@ -57,7 +58,13 @@ class SpoolState:
         end = {"ended": self.is_ended, "close": self.close, "end": self.run_end.document() if self.run_end else None}
         counts = {"dropped": self.dropped, "refused": self.refused, "reason": self.reason, "isRefused": self.is_refused}
         start = self.start.facts() if self.start else None
-        of_writer = {"group": self.group, "start": start, "delivery": self.facts, "ownsAttempt": self.owns_attempt}
+        of_writer = {
+            "group": self.group,
+            "start": start,
+            "delivery": self.facts,
+            "ownsAttempt": self.owns_attempt,
+            "zone": self.zone,
+        }
         return json.dumps({**names, **how_far, **batch, **end, **counts, **of_writer}, ensure_ascii=False).encode(
             "utf-8", "replace"
         )
@@ -87,6 +94,7 @@ class SpoolState:
                 facts["refused"],
                 facts["reason"],
                 facts["isRefused"],
+                facts.get("zone", ""),
             )
             _ = state.delivery  # its facts too
         except (ValueError, LookupError, TypeError) as error:

@@ -30,6 +30,8 @@ _START_ATTEMPT = "RUNLAKE_START_ATTEMPT"
 """The attempt of the start in RUNLAKE_START. RUNLAKE_ATTEMPT would also apply to other runs that the command starts, so it is empty there."""
 _START_METHOD = "RUNLAKE_START_METHOD"
 """The logging method of the start in RUNLAKE_START. Other runs of the command have that of their own settings."""
+_START_ZONE = "RUNLAKE_START_ZONE"
+"""The zone of the start in RUNLAKE_START."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +86,11 @@ class Start:
         heartbeat = {"heartbeatS": self.heartbeat_s} if self.heartbeat_s else {}
         return {"host": self.host, "command": self.command, "ageMs": self._age_ms(), **selection, **heartbeat}
 
-    def environment(self, run: RunName) -> dict[str, str]:
-        """The environment variables that make a child process write to the same attempt, and the child's other runs to their own."""
+    def environment(self, run: RunName, zone: str = "") -> dict[str, str]:
+        """The environment variables that make a child process write to the same attempt, and the child's other runs to their own. ``zone``: of times
+        without one in the run's lines."""
         number = "" if self.attempt is None else str(self.attempt)
-        of_start = {_START: self.start_id, _START_ATTEMPT: number, _START_METHOD: self.method}
+        of_start = {_START: self.start_id, _START_ATTEMPT: number, _START_METHOD: self.method, _START_ZONE: zone}
         return environment_of(run) | of_start | {_ATTEMPT: ""}
 
     def facts(self) -> dict[str, Any]:
@@ -148,6 +151,11 @@ def inherited_start_id(run: RunName) -> str | None:
 def inherited_method(run: RunName) -> str | None:
     """The logging method of the start that ``runlake exec`` passes on for this run; None if this process is not its command."""
     return os.environ.get(_START_METHOD) if inherited_start_id(run) else None
+
+
+def inherited_zone(run: RunName) -> str:
+    """The zone of the start that ``runlake exec`` passes on for this run; empty: it states none, or this process is not its command."""
+    return os.environ.get(_START_ZONE, "") if inherited_start_id(run) else ""
 
 
 def new_start_id() -> str:

@@ -37,9 +37,9 @@ from runlake.names import RunName, file_name, page_url
 
 _UNKNOWN_TIMES = "times are those of arrival, because those of the lines are unknown"
 _CLOCKS = {
-    (None, "lines"): "times are those of the lines (UTC where they name no zone), or of arrival where that is later",
+    (None, "lines"): "times are those of the lines ({zone} where they name no zone), or of arrival where that is later",
     (None, "arrival"): _UNKNOWN_TIMES,
-    ("lines", "lines"): "times are those of the lines (UTC where they name no zone)",
+    ("lines", "lines"): "times are those of the lines ({zone} where they name no zone)",
     ("lines", "arrival"): _UNKNOWN_TIMES,
 }
 """The notice for a page since a time, by the requested clock and the one that was used."""
@@ -158,7 +158,7 @@ def tail(
         if since or not follow or lines == 0:
             for piece in pages(archive, run, **begin):
                 if clock_notice := _CLOCKS.get((clock, piece.clock)):
-                    report(clock_notice)
+                    report(clock_notice.format(zone=piece.zone or "UTC"))
                 after = piece.first + len(piece.lines)
                 _show(piece, as_json)
         if follow:

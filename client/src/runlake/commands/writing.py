@@ -77,6 +77,12 @@ class _Exec(click.Command):
 )
 @click.option("--method", metavar="NAME", help="The logging method: where the lines are written [default: as the settings say].")
 @click.option(
+    "--zone",
+    default="",
+    metavar="ZONE",
+    help="The zone of times without one in the output: Europe/Berlin, +01:00, or local [default: none stated, they are in UTC].",
+)
+@click.option(
     "--on-term",
     type=click.Choice([FAILED, CANCELLED]),
     default=FAILED,
@@ -97,6 +103,7 @@ def execute_command(
     patience: float,
     heartbeat: int | None,
     method: str | None,
+    zone: str,
     on_term: str,
     quiet: bool,
     mask_env: tuple[str, ...],
@@ -123,6 +130,7 @@ def execute_command(
                 secrets=_values_of(mask_env),
                 command=command,
                 attempt=attempt,
+                zone=zone,
                 on_started=None if quiet else partial(_report_start, settings.required_url(), started),
             )
         except RunlakeError as error:
