@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import tzinfo
 from hashlib import blake2b
 from operator import attrgetter
 from typing import Any
@@ -23,9 +24,10 @@ from chalicelib.routes import gate
 from chalicelib.routes.agents_models import MAX_LISTED_ERRORS, RejectedItem, StoredItems
 from chalicelib.routes.allowance import Allowance
 from chalicelib.routes.api_request import ApiRequest
-from chalicelib.routes.bodies import UnsupportedMediaTypeError, read_body
+from chalicelib.routes.bodies import UnsupportedMediaTypeError, read_body, stated_zone
 from chalicelib.routes.operations import ANY_TYPE, Agent
 from chalicelib.routes.responses import error_response, json_response
+from chalicelib.runlog.zone import tz_of
 
 STATUS = {
     ItemStatus.STORED: 200,
@@ -85,6 +87,11 @@ class AgentRequest:
     def common_attributes(self) -> str:
         """Firehose's parameters of the stream, as JSON."""
         return self.headers.get("x-amz-firehose-common-attributes", "")
+
+    @property
+    def zone(self) -> tzinfo:
+        """The zone of records' times without one. Raises InvalidInputError."""
+        return tz_of(stated_zone(self.headers))
 
     @property
     def now_ms(self) -> int:

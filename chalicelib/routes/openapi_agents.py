@@ -92,6 +92,7 @@ def _header(name: str, description: str, example: str) -> dict[str, Any]:
 PARAMETERS: dict[str, dict[str, Any]] = {
     "agentFqn": _header("X-Runlake-Fqn", "Pipeline of records without one.", "mysql.ingest"),
     "agentRun": _header("X-Runlake-Run-Id", "Run of records without one.", "run-1"),
+    "agentZone": _header("X-Runlake-Zone", "Zone of times without one in records; default: UTC.", "Europe/Berlin"),
     "agentTag": query_parameter("tag", {"type": "string"}, "Fluentd's tag; the header `Fluent-Tag` takes precedence."),
     "firehoseId": _header("X-Amz-Firehose-Request-Id", "Id of a delivery, the same in every attempt.", _REQUEST_ID),
     "firehoseAttributes": _header(
@@ -157,18 +158,18 @@ def _asked(summary: str) -> dict[str, Any]:
 OPERATIONS: dict[str, dict[str, Any]] = {
     "appendFluentRecords": _operation(
         "Append records of Fluent Bit or Fluentd",
-        [*_NAMED, "agentTag"],
+        [*_NAMED, "agentZone", "agentTag"],
         _body(json=[_RECORD], lines=_LINES, msgpack=None, text="one\n"),
     ),
     "appendLogstashEvents": _operation(
         "Append events of Logstash",
-        _NAMED,
+        [*_NAMED, "agentZone"],
         _body(json=[_RECORD], lines=_LINES, text="one\n"),
         about="Each line of text is an event.",
     ),
     "appendSyslogMessages": _operation(
         "Append messages of syslog-ng or rsyslog",
-        _NAMED,
+        [*_NAMED, "agentZone"],
         _body(text="<13>1 2026-09-21T14:13:20Z host app 42 - - one\n", json=[_RECORD], lines=_LINES),
         about="RFC 5424, RFC 3164, text or JSON. A line without a priority continues the message before it.",
     ),
@@ -183,10 +184,10 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "The token may be in `X-Amz-Firehose-Access-Key`.",
     ),
     "exportLogs": _operation("Append log records of OpenTelemetry", _NAMED, _body(json=_OTLP, protobuf=None), _EXPORTED),
-    "bulk": _bulk(_NAMED),
-    "putBulk": _bulk(_NAMED),
-    "indexBulk": _bulk(["bulkIndex", *_NAMED]),
-    "putIndexBulk": _bulk(["bulkIndex", *_NAMED]),
+    "bulk": _bulk([*_NAMED, "agentZone"]),
+    "putBulk": _bulk([*_NAMED, "agentZone"]),
+    "indexBulk": _bulk(["bulkIndex", *_NAMED, "agentZone"]),
+    "putIndexBulk": _bulk(["bulkIndex", *_NAMED, "agentZone"]),
     "elasticsearchInfo": _asked("Product check of Elasticsearch clients"),
     "elasticsearchPing": {"summary": "Connection check", "responses": {200: {"description": "The connection works."}}},
     "elasticsearchLicense": _asked("License check of Beats and Logstash"),

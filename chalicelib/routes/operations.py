@@ -106,7 +106,7 @@ _LOG, _EVENTS, _RUNS = f"{BASE}/logs/{{fqn}}", f"{EVENT_BASE}/{{fqn}}/{{runId}}"
 
 
 _TEXT = Decoder("plain:decode", ("content",))
-_MSGPACK = Decoder("fluent:decode_msgpack", ("packed", "tag", "allowance.values"))
+_MSGPACK = Decoder("fluent:decode_msgpack", ("packed", "tag", "allowance.values", "zone"))
 _FLUENT = Agent(
     "fluent",
     "chunk_limit_records",
@@ -114,12 +114,17 @@ _FLUENT = Agent(
         "application/msgpack": _MSGPACK,
         "application/x-msgpack": _MSGPACK,
         "text/plain": _TEXT,
-        ANY_TYPE: Decoder("fluent:decode_json", ("records", "tag")),
+        ANY_TYPE: Decoder("fluent:decode_json", ("records", "tag", "zone")),
     },
 )
-_LOGSTASH = Agent("logstash", "pipeline.batch.size", {"text/plain": _TEXT, ANY_TYPE: Decoder("logstash:decode")})
+_LOGSTASH = Agent(
+    "logstash", "pipeline.batch.size", {"text/plain": _TEXT, ANY_TYPE: Decoder("logstash:decode", ("records", "zone"))}
+)
 _SYSLOG = Agent(  # a retry is a new batch that includes later messages
-    "syslog", "batch-lines or batch.maxsize", {ANY_TYPE: Decoder("syslog:decode", ("records", "now_ms"))}, repeats_bytes=False
+    "syslog",
+    "batch-lines or batch.maxsize",
+    {ANY_TYPE: Decoder("syslog:decode", ("records", "now_ms", "zone"))},
+    repeats_bytes=False,
 )
 _FIREHOSE = Agent(  # the id of a delivery identifies its retries
     "firehose",
@@ -135,7 +140,9 @@ _OTLP = Agent(
         PROTOBUF: Decoder("otlp:decode_protobuf", ("packed", "allowance.items", "allowance.fields")),
     },
 )
-_ELASTICSEARCH = Agent("elasticsearch", "bulk_max_size or chunk_size", {ANY_TYPE: Decoder("bulk:decode", ("records", "index"))})
+_ELASTICSEARCH = Agent(
+    "elasticsearch", "bulk_max_size or chunk_size", {ANY_TYPE: Decoder("bulk:decode", ("records", "index", "zone"))}
+)
 
 
 def _records(id: str, path: str, agent: Agent, budget: Budget = RECORDS, view: str = "records") -> Operation:

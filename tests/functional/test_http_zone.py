@@ -63,3 +63,25 @@ def test_run_without_a_zone_is_in_utc(world: World) -> None:
 def test_unknown_zone_is_a_bad_request(world: World, zone: str) -> None:
     assert (append(zone).status, start(zone).status) == (400, 400)
     assert world.names() == []
+
+
+RECORD = {"time": "2026-09-21 14:13:20", "message": "one", "runlake.fqn": "svc.a", "runlake.run_id": "r1"}
+
+
+@pytest.mark.parametrize("zone", ["", BERLIN])
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/agents/fluent", json.dumps([RECORD])),
+        ("/v1/agents/logstash", json.dumps([RECORD])),
+        ("/v1/agents/syslog", json.dumps([RECORD])),
+        ("/v1/agents/syslog", '<13>Sep 21 14:13:20 h a: one\n<13>1 - h a - - [runlake fqn="svc.a" run_id="r1"] two\n'),
+        ("/v1/agents/elasticsearch/_bulk", '{"create": {}}\n' + json.dumps(RECORD) + "\n"),
+    ],
+)
+def test_zone_of_a_request_of_an_agent_is_that_of_its_records(world: World, path: str, body: str, zone: str) -> None:
+    headers = JSON | {"X-Runlake-Fqn": "svc.a", "X-Runlake-Run-Id": "r1"} | ({"X-Runlake-Zone": zone} if zone else {})
+    assert call("POST", path, body, headers).status == 200
+    event = call("GET", "/v1/events/svc.a/r1").json["events"][0]
+    assert event["timestamp"] == START_MS - (AHEAD_MS if zone else 0)
+    assert call("POST", path, body, headers | {"X-Runlake-Zone": "Mars"}).status == 400

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
 from typing import Any
 
 from chalicelib.events.codecs import json_text, records
@@ -34,9 +35,9 @@ class BulkAction:
     item: Item
 
 
-def decode(body: bytes | str, index: str = "") -> Iterator[BulkAction]:
-    """The actions of a body. ``index``: from the URL, for actions without one."""
-    clock = TimestampParser()
+def decode(body: bytes | str, index: str = "", zone: tzinfo = UTC) -> Iterator[BulkAction]:
+    """The actions of a body. ``index``: from the URL, for actions without one. ``zone``: of times without one."""
+    clock = TimestampParser(zone)
     lines = _lines(body)
     for number, line in enumerate(lines):  # counts actions; their documents are consumed from the same iterator
         found = _head(line)

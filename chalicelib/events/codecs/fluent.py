@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, tzinfo
 from typing import Any
 
 from chalicelib.errors import BatchTooLargeError
@@ -31,16 +32,17 @@ _Entry = tuple[str | None, Any, Any, Mapping[str, Any]]
 """Tag, time, record, and the fields of the group."""
 
 
-def decode_json(body: bytes | str, tag: str | None = None) -> Iterator[Item]:
-    """Formats ``json``, ``json_lines``, ``json_stream`` and ``gelf``; Fluentd's ``json`` with and without ``json_array``."""
-    clock, sources = TimestampParser(), _tagged(tag)
+def decode_json(body: bytes | str, tag: str | None = None, zone: tzinfo = UTC) -> Iterator[Item]:
+    """Formats ``json``, ``json_lines``, ``json_stream`` and ``gelf``; Fluentd's ``json`` with and without ``json_array``. ``zone``: of times
+    without one."""
+    clock, sources = TimestampParser(zone), _tagged(tag)
     return joined(decoded_each(json_text.values(body), lambda index, value: records.decoded(index, value, clock, sources)))
 
 
-def decode_msgpack(body: bytes, tag: str | None = None, max_values: int = MAX_VALUES) -> Iterator[Item]:
+def decode_msgpack(body: bytes, tag: str | None = None, max_values: int = MAX_VALUES, zone: tzinfo = UTC) -> Iterator[Item]:
     """Format ``msgpack``. If the encoding is invalid, the items before that point are good and the rest is one refused item. Raises
-    BatchTooLargeError during iteration, before more than about ``max_values`` values of the body are in memory."""
-    clock = TimestampParser()
+    BatchTooLargeError during iteration, before more than about ``max_values`` values of the body are in memory. ``zone``: of times without one."""
+    clock = TimestampParser(zone)
 
     def decode(index: int, entry: _Entry) -> Decoded:
         own_tag, time, record, group = entry

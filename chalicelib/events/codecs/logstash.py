@@ -4,6 +4,7 @@ Elastic Common Schema."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, tzinfo
 
 from chalicelib.events.codecs import json_text, records
 from chalicelib.events.codecs.items import Item, decoded_each
@@ -12,9 +13,9 @@ from chalicelib.events.event import NewEvent
 from chalicelib.lines.timestamps import TimestampParser
 
 
-def decode(body: bytes | str) -> Iterator[Item]:
-    """Formats ``json`` and ``json_batch``; also lines of JSON, from the codec ``json_lines``."""
-    clock = TimestampParser()
+def decode(body: bytes | str, zone: tzinfo = UTC) -> Iterator[Item]:
+    """Formats ``json`` and ``json_batch``; also lines of JSON, from the codec ``json_lines``. ``zone``: of times without one."""
+    clock = TimestampParser(zone)
     return joined(decoded_each(json_text.values(body), lambda index, value: records.decoded(index, value, clock, {})))
 
 

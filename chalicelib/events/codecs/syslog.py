@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from itertools import chain
 from typing import Any
 
@@ -37,27 +37,29 @@ _OWN_ELEMENT = re.compile(r"runlake(?:@[0-9.]+)?")
 _USER = 1
 
 
-def decode(body: bytes | str, now_ms: int) -> Iterator[Item]:
-    """Detects the format. ``now_ms`` supplies the year, which times of RFC 3164 lack."""
+def decode(body: bytes | str, now_ms: int, zone: tzinfo = UTC) -> Iterator[Item]:
+    """Detects the format. ``now_ms`` supplies the year, which times of RFC 3164 lack, ``zone`` their zone."""
     text = json_text.text_of(body)
     if text.lstrip()[:1] in ("{", "["):
         values = json_text.values(text)
         first: Any = next(values, {})
         if isinstance(first, dict):  # else a line that begins with a bracket
-            return _decoded_json(chain([first] if first else [], values))
+            return _decoded_json(chain([first] if first else [], values), zone)
     if _COUNTED.match(text) and _counts_fit(raw := body if isinstance(body, bytes) else text.encode(errors="replace")):
-        return _decoded_messages(map(_unterminated, _counted(raw)), now_ms)
+        return _decoded_messages(map(_unterminated, _counted(raw)), HeaderParser(now_ms, zone))
     if _BEGIN.search(text) is None:
         return plain.decode(text)
     text = well_formed_text(text)
     if _AFTER_NUL.search(text):
-        return _decoded_messages(map(_unterminated, _split(text, _AFTER_NUL)), now_ms)
-    return _decoded_messages((each.removesuffix("\0") for each in _split(text.removesuffix("\n"), _BEGIN)), now_ms)
+        return _decoded_messages(map(_unterminated, _split(text, _AFTER_NUL)), HeaderParser(now_ms, zone))
+    return _decoded_messages(
+        (each.removesuffix("\0") for each in _split(text.removesuffix("\n"), _BEGIN)), HeaderParser(now_ms, zone)
+    )
 
 
-def decode_json(body: bytes | str) -> Iterator[Item]:
-    """JSON from ``$(format-json)`` and rsyslog templates."""
-    return _decoded_json(json_text.values(body))
+def decode_json(body: bytes | str, zone: tzinfo = UTC) -> Iterator[Item]:
+    """JSON from ``$(format-json)`` and rsyslog templates. ``zone``: of times without one."""
+    return _decoded_json(json_text.values(body), zone)
 
 
 def encode(events: Sequence[NewEvent]) -> bytes:
@@ -66,13 +68,12 @@ def encode(events: Sequence[NewEvent]) -> bytes:
     return "".join(_line_of(event) + "\n" for event in events).encode()
 
 
-def _decoded_json(values: Iterator[Any]) -> Iterator[Item]:
-    clock = TimestampParser()
+def _decoded_json(values: Iterator[Any], zone: tzinfo) -> Iterator[Item]:
+    clock = TimestampParser(zone)
     return joined(decoded_each(values, lambda index, value: records.decoded(index, value, clock, {})))
 
 
-def _decoded_messages(messages: Iterator[str], now_ms: int) -> Iterator[Item]:
-    parser = HeaderParser(now_ms)
+def _decoded_messages(messages: Iterator[str], parser: HeaderParser) -> Iterator[Item]:
     return decoded_each(messages, lambda index, message: _decoded(index, message, parser))
 
 

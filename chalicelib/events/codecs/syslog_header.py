@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC
+from datetime import UTC, tzinfo
 from typing import Any
 
 from chalicelib.lines.timestamps import ISO, MONTH, TimestampParser
@@ -73,10 +73,10 @@ class Header:
 
 
 class HeaderParser:
-    """Parses what follows the priority, in lines of one request. ``now_ms`` supplies the years that times lack."""
+    """Parses what follows the priority, in lines of one request. ``now_ms`` supplies the years that times lack, ``zone`` their zone."""
 
-    def __init__(self, now_ms: int) -> None:
-        self._clock = TimestampParser(UTC, now_ms * _US_OF_MS)
+    def __init__(self, now_ms: int, zone: tzinfo = UTC) -> None:
+        self._clock = TimestampParser(zone, now_ms * _US_OF_MS)
         self._iso, self._month = self._clock.reader(ISO), self._clock.reader(MONTH)
 
     def parse(self, rest: str) -> Header:
