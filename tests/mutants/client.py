@@ -142,7 +142,7 @@ MUTANTS = (
             "client/tests/test_handler.py"),
         ("Shipper._start_again", "self._record(start=A, position=None, batch_end=B, batch_lines=0, facts=C, owns_attempt=D)", "None",
             "a drain that was killed requests the same attempt again"),
-        ("Shipper._open", "not started.is_joined", "True", "the attempt that a writer joins is another's to close"),
+        ("Shipper._open_in", "not started.is_joined", "True", "the attempt that a writer joins is another's to close"),
         ("Shipper._closes_the_run", "state.owns_attempt and (A)", "False", "nobody closes the attempt that a writer opened"),
         ("Shipper._continue_in_next_attempt", "not self._starts_again or self._moves >= MAX_MOVES", "self._moves >= MAX_MOVES",
             "a drain starts an attempt unasked", "::test_lines_of_a_closed_run_stay_unless_an_attempt_is_asked_for")),

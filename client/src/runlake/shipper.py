@@ -497,24 +497,22 @@ class Shipper:
     def _open(self, archive: Archive) -> None:
         zone = self._spool.state.zone
         try:
-            self._open_once(archive)
+            self._open_in(archive, zone)
         except (RefusedError, RunClosedError) as error:
             if not zone:
                 raise
+            self._open_in(archive, "")  # raises again if something else is refused
             self._record(zone="")
-            try:
-                self._open_once(archive)
-            except BaseException:
-                self._record(zone=zone)  # something else was refused
-                raise
             self._report(f"{self.run}: {error}: its lines are stored without the zone {zone}")
 
-    def _open_once(self, archive: Archive) -> None:
+    def _open_in(self, archive: Archive, zone: str) -> None:
         state = self._spool.state
         if state.position is None:
             self._close_in_closed_run(archive)
-            started = self._start(archive, state.start) if state.start and (self._moves or not self._is_start_refused) else None
-            opened = self._delivery.open(archive, state.zone) if started is None or self._delivery.needs_close else ""
+            started = (
+                self._start(archive, state.start, zone) if state.start and (self._moves or not self._is_start_refused) else None
+            )
+            opened = self._delivery.open(archive, zone) if started is None or self._delivery.needs_close else ""
             owns = (
                 {}
                 if started is None or state.start is None or not state.start.is_joining
@@ -523,10 +521,9 @@ class Shipper:
             position = started.position if started else opened
             self._record(position=position, stored_as=self._delivery.run, facts=self._facts(), **owns)
 
-    def _start(self, archive: Archive, start: Start) -> StartedRun | None:
+    def _start(self, archive: Archive, start: Start, zone: str) -> StartedRun | None:
         """None: the server refuses the start. Raises AttemptTakenError, MethodRefusedError, NotFoundError, RunClosedError,
         UnavailableError, RefusedError (with a zone)."""
-        zone = self._spool.state.zone
         try:
             started = archive.start_run(self._requested, start, zone)
         except (AttemptTakenError, MethodRefusedError):
