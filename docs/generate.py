@@ -34,6 +34,7 @@ from chalicelib.coordination import settings as coordination
 from chalicelib.coordination.metrics import Metric
 from chalicelib.events import sidecar_bundle, step_log
 from chalicelib.events import text as event_text
+from chalicelib.events.codecs import parts
 from chalicelib.explanation import explanation, families, ranking, run_explainer
 from chalicelib.ingestion import run_files
 from chalicelib.routes import (
@@ -425,6 +426,7 @@ VALUES: dict[str, Callable[[], str]] = {
     "unfinished-uploads": _unfinished_uploads,
     "five-failures": lambda: _minutes_until_failure(5),
     "ten-failures": lambda: _minutes_until_failure(10),
+    "joined-parts": lambda: _size(parts.MAX_JOINED_BYTES),
 }
 """Numbers in prose, between ``<!-- value: NAME -->`` and ``<!-- value: end -->``."""
 
