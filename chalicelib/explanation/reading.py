@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from chalicelib.explanation.evidence import CONTEXT_BYTES, NOTE_BYTES, TAIL_LINES, Evidence, Note
 from chalicelib.explanation.json_lines import text_of_containers, text_of_json
 from chalicelib.explanation.marks import CAUSE, EXIT, LINK, TRACE, FrameSearch, find_marks
-from chalicelib.explanation.texts import INFO, PLAIN, clean_bytes, message_of, quick_level
+from chalicelib.explanation.texts import COMPANION, INFO, PLAIN, clean_bytes, message_of, quick_level
 from chalicelib.explanation.traces import TraceReader, is_exceptional
 from chalicelib.explanation.wrappers import EXIT_REPORTS
 
 _BACK_LINES = 8
 """Lines that are searched for the one before, over empty ones."""
 _DETAIL_LINES = 4
+_STATEMENT_LINES, _PREFIX_BYTES = 100, 300
+"""Lines of a statement in the log of Postgres, and bytes before its first line's text."""
 _ANNOUNCES = re.compile(
     rb"(?:(?:[A-Z][a-z]+ Error|Failure) in [a-z_]+ [^\n]{1,400}\)|(?:^| - )(?:Database|Compilation|Runtime|Parsing"
     rb"|Dependency) Error| -(?: \x1b\[[0-9;]*m)*|What went wrong:|\bMsg \d+, Level \d+[^\n]{0,200}|ERROR in \./[^\n]{1,200}|SQL compilation error:"
@@ -50,6 +52,20 @@ def _announces(raw: bytes) -> bool:
     return _ANNOUNCES.search(raw, max(0, len(raw) - _ANNOUNCE_BYTES)) is not None
 
 
+def _accompanies(block: bytes, at: int, tail: Sequence[Note]) -> bool:
+    """Whether a line is a further one of a statement, or whatever else Postgres adds to an error: they begin with a tab. ``tail``: the
+    lines before the block."""
+    for _ in range(_STATEMENT_LINES):
+        if block[at : at + 1] != b"\t":
+            return False
+        if not at:
+            return bool(tail) and COMPANION.search(tail[-1].raw, 0, _PREFIX_BYTES) is not None
+        end, at = at, block.rfind(b"\n", 0, at - 1) + 1
+        if COMPANION.search(block, at, min(end, at + _PREFIX_BYTES)):
+            return True
+    return False
+
+
 class LogReader:
     """Where the pass is: ``line`` and ``progress``, the numbers of lines and of ordinary lines so far; and what it remembers."""
 
@@ -78,7 +94,8 @@ class LogReader:
         while len(tail) < TAIL_LINES and (text := block.rstrip()):
             line -= block.count(b"\n", len(text))
             start = text.rfind(b"\n") + 1
-            tail.append(Note.of(line, block[start : block.index(b"\n", start)]))
+            if not _accompanies(block, start, self.evidence.tail):
+                tail.append(Note.of(line, block[start : block.index(b"\n", start)]))
             block = block[:start]
         self.evidence.tail = [*self.evidence.tail, *reversed(tail)][-TAIL_LINES:]
 
@@ -238,6 +255,8 @@ class _BlockReader:
         reader = self._reader
         raw = clean_bytes(raw) if b"\r" in raw else raw
         if kinds & CAUSE and reader.traces.add_cause(self._line, raw, reader.progress, self._before()):
+            return
+        if _accompanies(self._block, self._at, reader.evidence.tail):
             return
         level, note = quick_level(raw), Note.of(self._line, raw, reader.progress)
         if level == PLAIN and _OTHER_FRAME.match(raw):

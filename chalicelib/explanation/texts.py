@@ -6,6 +6,7 @@ import re
 
 from chalicelib.lines.formats import ANY
 from chalicelib.lines.levels import CRITICAL, ERROR, LEVELS, WARNING
+from chalicelib.lines.text import without_escape_bytes
 
 FATAL, ERRORS, PLAIN, WARNINGS, INFO = range(5)
 LEVEL_NAMES = ("fatal", "error", "plain", "warning", "info")
@@ -29,7 +30,6 @@ _RELAYED = re.compile(
     rb"|\[info +\] (?=[^\n]{0,900} stdio=std(?:err|out)\b)"
 )
 """Records of Airflow and Meltano of what another program prints."""
-_ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?]*+[ -/]*+[@-~]|\][^\x07\x1b]*+(?:\x07|\x1b\\)?|[()][A-Za-z0-9]|[=>78DEMc])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
 _LETTER = re.compile(rb"([EFWI])\d{4} \d|\d{4}-\d\d-\d\d[T ][\d:.,]{8,15}Z? ([EFWI])[ /]")
 _OF_LETTER = {b"E": ERRORS, b"F": FATAL, b"W": WARNINGS, b"I": INFO}
@@ -42,13 +42,15 @@ _BEFORE = re.compile(
 )
 _LEVEL_IN_BRACKETS = re.compile(r"\A\[(?:ERROR|FATAL|WARNING|WARN|INFO|error|fatal|warn|info) *\] +(?=\S)")
 _AIRFLOW = re.compile(r"\[[0-9][^\]]{8,40}\] \{+[\w./-]{1,100}:[0-9]+\}+ [A-Z]{3,9} - ")
+_COMPANION = "(?:DETAIL|HINT|STATEMENT|QUERY|CONTEXT|LOCATION|BACKTRACE):  "
+"""How Postgres begins what accompanies an error, behind the prefix of its log."""
+_COMPANION_AT_THE_END, COMPANION = re.compile(rf"{_COMPANION}\Z"), re.compile(_COMPANION.encode())
 _MAX_PREFIXES = 3
 
 
 def clean_bytes(raw: bytes) -> bytes:
     """Without escape sequences; of a line with carriage returns, what a terminal shows last."""
-    if b"\x1b" in raw:
-        raw = _ESCAPES.sub(b"", raw).replace(b"\x1b", b"")
+    raw = without_escape_bytes(raw)
     return next((part for part in reversed(raw.split(b"\r")) if part.strip()), b"") if b"\r" in raw else raw
 
 
@@ -64,8 +66,7 @@ def quick_level(raw: bytes) -> int:
 
 
 def _exact_level(raw: bytes) -> int:
-    if b"\x1b" in raw:
-        raw = _ESCAPES.sub(b"", raw)
+    raw = without_escape_bytes(raw)
     level, end = _level_from(raw, 0)
     if (
         level in (INFO, WARNINGS)
@@ -109,7 +110,8 @@ def message_of(raw: bytes) -> str:
             if before is None:
                 break
             continue
-        text = parsed.message
+        companion = _COMPANION_AT_THE_END.search(text[: len(text) - len(parsed.message)]) if parsed.logger is None else None
+        text = f"{companion[0]}{parsed.message}" if companion else parsed.message
         if parsed.logger is not None and parsed.logger.endswith(("Exception", "Error")):
             return f"{parsed.logger}: {text}".strip()
     return text.strip()

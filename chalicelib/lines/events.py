@@ -17,7 +17,7 @@ from chalicelib.lines.formats import PLAIN, LogFormat
 from chalicelib.lines.layout import LineParser
 from chalicelib.lines.levels import ERROR, is_error
 from chalicelib.lines.parsed import ParsedLine
-from chalicelib.lines.text import INDENTATION, decode_line
+from chalicelib.lines.text import INDENTATION, certainly_continues, decode_line
 from chalicelib.lines.timestamps import TimestampParser
 
 MAX_EVENT_LINES = 2000
@@ -133,7 +133,9 @@ def count_continuation_lines(lines: Iterable[bytes], format: LogFormat = PLAIN, 
     count, uncertain, previous = 0, True, b""
     for raw in lines:
         indented = raw[:1] in INDENTATION
-        if not indented and (read(decode_line(raw)) is not None or not (uncertain or _follows(raw, previous))):
+        if not certainly_continues(raw) and (
+            read(decode_line(raw)) is not None or not (indented or uncertain or _follows(raw, previous))
+        ):
             break
         count, uncertain, previous = count + 1, indented or raw.endswith(_TRACE_BEGINS), raw
     return count

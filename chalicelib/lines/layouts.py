@@ -18,11 +18,21 @@ from chalicelib.lines.levels import (
     spellings,
 )
 from chalicelib.lines.parsed import ParsedLine
-from chalicelib.lines.timestamps import ACCESS, APACHE, COMPACT, ISO, KLOG, MONTH, SHORT, TIME
+from chalicelib.lines.timestamps import (
+    ACCESS,
+    APACHE,
+    COMPACT,
+    ISO,
+    KLOG,
+    MONTH,
+    SHORT,
+    TIME,
+)
 
-_LEVEL = "(?P<level>[A-Za-z]{3,13})"
-_CAPITALS = "(?P<level>[A-Z]{3,9})"
+_LEVEL = "(?P<level>[A-Za-z]{3,13}[1-5]?)"
+_CAPITALS = "(?P<level>[A-Z]{3,9}[1-5]?)"
 """Levels that nothing else marks must be in capitals: "Error opening" is a sentence."""
+_MARKED_LEVEL = rf"[\[(<] *{_LEVEL} *[\])>]"
 _LOGGER = r"(?P<logger>[A-Za-z_$][\w.$/@-]*+)"
 _END_OF_LOGGER = "(?:: | (?: *: |- ))"
 """A colon behind any spaces, or a dash. Written so that each character decides what follows it: RE2 then reads it once."""
@@ -34,7 +44,7 @@ _FILE = r"(?P<logger>[^\s:{}\[\]]++)(?::-?[0-9]+)?"
 
 # Python, and programs written in Python.
 
-_PYTHON = rf"(?: - \S++)?? - (?P<logger>\S++) - (?P<level>{'|'.join(sorted(filter(str.isupper, LEVELS)))}) - "
+_PYTHON = rf"(?: - \S++)?? - (?P<logger>\S++) - (?P<level>(?:{'|'.join(sorted(filter(str.isupper, filter(str.isalpha, LEVELS))))})[1-5]?) - "
 """Only known level names: a thread's name may precede the level, and a message may contain dashes."""
 _LOGGER_FIRST = rf" (?!UTC|GMT){_LOGGER}(?:\[[0-9]+\])?:? +\[?{_CAPITALS}\]?:? +(?:- )?"
 _PIPES = rf" \| {_LEVEL} *\| (?:(?P<logger>[\w.$<>-]++)(?::[^\s:]++:[0-9]+)? - )?"
@@ -72,6 +82,13 @@ _DBT_LEVELS = (
 DBT_CONSOLE = timestamped(TIME, " {2}", message_levels=_DBT_LEVELS)
 CELERY = timestamped(ISO, rf": {_LEVEL}/[^\]]+\] ", before=r"\[")
 FLASK = timestamped(ISO, rf"\] {_LEVEL} in (?P<logger>[\w.]+): ", before=r"\[")
+COLONS = timestamped(ISO, rf" ?: ?{_CAPITALS} ?:(?: ?(?P<logger>[A-Za-z_][\w.]*+) ?:)? ?")
+RAY = timestamped(ISO, rf"[ \t]{_CAPITALS}[ \t]{_FILE} -- ", sign=" -- ")
+RAY_WORKER = timestamped(ISO, rf"[ \t]{_CAPITALS}[ \t]{_FILE} -- ", before=r"\((?:[^()\s]++ )?pid=[0-9]++(?:, [^()]*+)?\) ")
+RAY_CORE = timestamped(ISO, rf" (?P<level>[A-Z]) [0-9]++ [0-9]++\] (?:\([^()\s]*+\) )?{_FILE}: ", before=r"\[", levels=LETTERS)
+SINGER = timestamped(
+    ISO, rf"(?: (?:name|logger)=(?P<logger>\S++))? level={_LEVEL} (?:message|msg)=", before="(?:time|timestamp|ts)="
+)
 OSLO = timestamped(ISO, rf" [0-9]+ {_LEVEL} {_LOGGER} (?:\[[^\]]*\] ?)?")
 OSLO_COLLECTED = timestamped(ISO, rf" [0-9]+ {_LEVEL} {_LOGGER} (?:\[[^\]]*\] ?)?", before=r"\S+ ")
 
@@ -98,12 +115,65 @@ LOG4J = timestamped(ISO, _LOG4J)
 LOG4J_SHORT = timestamped(SHORT, _LOG4J)
 LOG4J_TIME = timestamped(TIME, _LOG4J)
 LOG4J_COMPACT = timestamped(COMPACT, rf" [0-9]+ {_LEVEL} {_LOGGER}: ")
-SPRING = timestamped(ISO, rf" +{_CAPITALS} +[0-9]+ --- (?:{_THREAD} )+ *{_LOGGER} *: ")
+SPRING = timestamped(
+    ISO,
+    rf" +{_CAPITALS} +(?:\[[^\[\]]*+\] +)?(?:[0-9]++ +)?--- (?:{_THREAD} )*(?P<logger>[^\s:\[][^\s:]*+) *:(?: |$)",
+    sign=" --- ",
+)
+"""The brackets before the process have what Sleuth adds, those behind it the application, the thread and the trace."""
+LOG4J_WORDS = timestamped(ISO, rf" +{_CAPITALS} +{_THREAD} (?P<logger>(?:[\w$-]+\.){{2,}}[\w$-]+) ", sign="] ")
+AIRBYTE = timestamped(
+    ISO,
+    rf" \[?[a-z][\w-]*+\]? > {_CAPITALS}:?(?: (?:[\w-]++ )?(?P<logger>[A-Za-z_$][\w.$-]*+)\([^()\s]*+\)(?::[0-9]++)?:?(?: -)?)?(?: +|$)",
+    sign=" > ",
+)
+JENKINS = timestamped(ISO, rf" \[id=[0-9]++\]\t{_LEVEL}\t(?P<logger>[^\s:]++): ", sign="[id=")
+TRINO = timestamped(ISO, rf"\t *{_LEVEL}\t[^\t]++\t(?P<logger>(?:[a-z]\w*+\.){{2}}[\w.$-]++)\t")
 ZOOKEEPER = timestamped(ISO, rf" - {_LEVEL} +\[(?:[^@]*:)?(?P<logger>[^@:]*)@-?[0-9]+\] - ")
 """The thread may contain colons; the class follows the last one."""
 KAFKA = timestamped(ISO, rf"\] {_CAPITALS} +", before=r"\[", refine=_logger_at_the_end)
 ELASTICSEARCH = timestamped(ISO, rf"\]\[{_LEVEL} *\]\[(?P<logger>[^\s\]]+) *\] ?", before=r"\[")
 CASSANDRA = timestamped(ISO, rf" +{_FILE} - ", before=rf"{_CAPITALS} +{_THREAD} +")
+
+
+# Other languages and their libraries.
+
+_PHP_LEVELS = {
+    "Parse error": ERROR,
+    "Fatal error": CRITICAL,
+    "Recoverable fatal error": ERROR,
+    "Warning": WARNING,
+    "Notice": INFO,
+    "Deprecated": INFO,
+    "Strict Standards": INFO,
+}
+_PHP = "PHP (?P<level>[A-Z][A-Za-z ]{5,25}): +"
+_DOTNET_WORDS = {"trce": TRACE, "dbug": DEBUG, "info": INFO, "warn": WARNING, "fail": ERROR, "crit": CRITICAL}
+_DOTNET = r"(?P<level>[a-z]{4}): (?P<logger>[A-Za-z_][\w.`+<>,-]*+)\[-?[0-9]++\](?: +|$)"
+RUST = timestamped(ISO, rf" +{_CAPITALS} +(?:[a-z_]\w*+\{{[^{{}}]*+\}}:)* ?(?P<logger>[a-z_]\w*+(?:::\w++)+): ", sign="::")
+"""Of tracing: spans with their fields, then the module."""
+IN_BRACKETS_LEVEL_WITHIN = timestamped(ISO, rf" +{_CAPITALS}(?: +(?P<logger>[A-Za-z_][\w:.-]*+))? *\] ?", before=r"\[")
+TIME_LEVEL_WITHIN = timestamped(TIME, rf" +{_CAPITALS}(?: +(?P<logger>[A-Za-z_][\w:.-]*+))? *\] ?", before=r"\[")
+RUBY = timestamped(
+    ISO, r" #[0-9]++\] +(?:ANY|(?P<level>[A-Z]{4,5})) -- (?P<logger>[^\s:]++(?:::[^\s:]++)*)?: ?", before=r"[DIWEFA], \["
+)
+PHP = timestamped(ISO, rf"\] {_PHP}", before=r"\[", levels=_PHP_LEVELS)
+PHP_UNTIMED = LineLayout(_PHP, levels=_PHP_LEVELS)
+DOTNET = LineLayout(_DOTNET, levels=_DOTNET_WORDS)
+DOTNET_ISO = timestamped(ISO, f" +{_DOTNET}", levels=_DOTNET_WORDS, sign="]")
+NLOG = timestamped(ISO, rf"\|(?:[0-9]*+\|)?{_LEVEL} *\|(?:(?P<logger>[^\s|]++)?\|)?")
+PENTAHO = timestamped(ISO, r" - (?P<logger>[^\s-]\S*+(?: [^\s-]\S*+)*) - (?P<level>ERROR) \(version [^()]*+\) ?: ")
+
+
+# Systems for CI.
+
+_CI_MARK = (
+    r"(?:##\[|::|##vso\[task\.logissue (?:[a-z]++=[^;\]]*+;)*?type=)"
+    r"(?P<level>[a-z]{5,7})(?:(?:;[^\]]*+)?\]|(?: [^:]*+)?::) ?"
+)
+_CI_LEVELS = {"error": ERROR, "warning": WARNING, "notice": INFO, "debug": DEBUG}
+CI_MARK = LineLayout(_CI_MARK, levels=_CI_LEVELS)
+CI_MARK_ISO = timestamped(ISO, f" {_CI_MARK}", levels=_CI_LEVELS)
 
 
 # Syslog and Kubernetes.
@@ -126,7 +196,7 @@ SYSLOG_5424 = timestamped(
 )
 KLOG_LINE = timestamped(KLOG, r" +[0-9]+ (?P<logger>[^\s:\]]++):[0-9]+\] ?", before="(?P<level>[IWEFD])", levels=LETTERS)
 ZAP = timestamped(ISO, rf"\t{_LEVEL}\t(?:{_ZAP_PLACE}|(?P<logger>[^\s:]+)\t(?:{_ZAP_PLACE})?)?")
-CRI = timestamped(ISO, " std(?:out|err) [FP] ")
+CRI = timestamped(ISO, " std(?:out|err) [FP] ", sign=" std")
 
 
 # Web servers and databases.
@@ -135,14 +205,18 @@ _STATUSES = {"1": INFO, "2": INFO, "3": INFO, "4": WARNING, "5": ERROR}
 _REQUEST = r"\"(?:[^\"\\]++|\\.)*\""
 _APACHE_LEVELS = LEVELS | dict.fromkeys([f"trace{number}" for number in range(1, 9)], TRACE)
 _POSTGRES = {
-    **dict.fromkeys(("LOG", "INFO", "NOTICE", "DETAIL", "HINT", "STATEMENT", "CONTEXT", "QUERY"), INFO),
-    **dict.fromkeys([f"DEBUG{number}" for number in range(1, 6)], DEBUG),
+    **dict.fromkeys(("LOG", "INFO", "NOTICE"), INFO),
+    **dict.fromkeys(("DETAIL", "HINT", "STATEMENT", "CONTEXT", "QUERY", "LOCATION", "BACKTRACE"), INFO),
+    **dict.fromkeys(["DEBUG", *(f"DEBUG{number}" for number in range(1, 6))], DEBUG),
     "WARNING": WARNING,
     "ERROR": ERROR,
     "FATAL": CRITICAL,
     "PANIC": CRITICAL,
 }
 _MYSQL = spellings(("note", "system"), INFO) | spellings(("warning",), WARNING) | spellings(("error",), ERROR)
+
+
+_POSTGRES_LEVEL = "(?P<level>[A-Z]{3,9}[1-5]?)"
 
 
 def _client_first(parsed: ParsedLine) -> ParsedLine:
@@ -157,15 +231,51 @@ ACCESS_LOG = timestamped(
     levels=_STATUSES,
     refine=_client_first,
 )
-NGINX_ERROR = timestamped(ISO, rf" \[{_LEVEL}\] [0-9]+#[0-9]+: ")
+NGINX_ERROR = timestamped(ISO, rf" \[{_LEVEL}\] [0-9]+#[0-9]+: ", sign="#")
 APACHE_ERROR = LineLayout(
     rf"\[[A-Z][a-z]{{2}} (?P<second>{APACHE.pattern})\] "
     r"\[(?:(?P<logger>\w+)?:)?(?P<level>[a-z]{3,6}[1-8]?)\] (?:\[pid [^\]]*+\] )?",
     APACHE,
     _APACHE_LEVELS,
 )
-POSTGRES = timestamped(ISO, r"(?: [A-Z]{3,4})? \[[0-9]+\](?: [^\s@]++@\S++)? (?P<level>[A-Z]+[1-5]?): +", levels=_POSTGRES)
-MYSQL = timestamped(ISO, r" [0-9]+ \[(?P<level>[A-Za-z]+)\] (?:\[MY-[0-9]+\] )?(?:\[(?P<logger>\w+)\] )?", levels=_MYSQL)
+POSTGRES = timestamped(
+    ISO,
+    rf" \[[0-9]++\] [^\s@]++@\S++ {_POSTGRES_LEVEL}: +",
+    levels=_POSTGRES,
+    otherwise=timestamped(ISO, rf" \[[0-9]++\] {_POSTGRES_LEVEL}: +", levels=_POSTGRES),
+    sign=": ",
+)
+RDS = timestamped(ISO, rf":[^\s@]*+@[^\s@:]*+:\[[0-9]++\]:{_POSTGRES_LEVEL}: +", levels=_POSTGRES)
+_ANY_PREFIX = timestamped(
+    ISO,
+    r" *(?:[a-z_][^\s=@\[(<{:,|-]*+ +){0,4}(?:[0-9\[(<{:,|-]|[^\s=@\[(<{:,|-]*+[=@])"
+    rf"[^\"';!?]*?[] :,|>-]{_POSTGRES_LEVEL}: {{2}}",
+    levels=_POSTGRES,
+)
+"""Any ``log_line_prefix`` with a number, a bracket, an assignment or a user of a database before text: two spaces follow the level."""
+POSTGRES_PREFIX = timestamped(
+    ISO,
+    rf" \[[0-9-]++\]:? (?:\[[0-9-]++\]:? )?[a-z]++=[^\s,]*+(?:,[a-z]++=[^\s,]*+)* {_POSTGRES_LEVEL}: {{2}}",
+    levels=_POSTGRES,
+    otherwise=_ANY_PREFIX,
+    sign=":  ",
+)
+"""With the names of pgBadger's prefixes, or another one."""
+_CLICKHOUSE = rf" \[ *[0-9]++ *\] (?:\{{[^{{}}]*+\}} )?<{_LEVEL}> "
+_CLICKHOUSE_LEVELS = LEVELS | {"Test": TRACE}
+CLICKHOUSE = timestamped(
+    ISO,
+    rf"{_CLICKHOUSE}(?P<logger>[^\s:][^:]*+): ",
+    levels=_CLICKHOUSE_LEVELS,
+    otherwise=timestamped(ISO, rf"{_CLICKHOUSE}(?P<logger>[^\s:][^:]*+(?:::[^:]*+)*): ", levels=_CLICKHOUSE_LEVELS, sign="::"),
+    sign="> ",
+)
+SQL_SERVER = timestamped(
+    ISO,
+    r" (?P<logger>spid[0-9]++s?|Server|Logon|Backup) {2,}",
+    message_levels=((r"Error: [0-9]++, Severity: (?:1[1-9]|2[0-9])", ERROR), ("", INFO)),
+)
+MYSQL = timestamped(ISO, r" [0-9]+ \[(?P<level>[A-Za-z]+)\] (?:\[MY-[0-9]+\] )?(?:\[(?P<logger>\w+)\] )?", levels=_MYSQL, sign="] ")
 
 
 # Lambda runtimes.
@@ -176,24 +286,47 @@ LAMBDA_NODE = timestamped(ISO, rf"\t[0-9a-f-]{{36}}\t{_LEVEL}\t")
 
 # General layouts.
 
-_LEVEL_AND_LOGGER = rf" +\[{_LEVEL} *\] +{_LOGGER}{_END_OF_LOGGER}"
-_BRACKETED_LEVEL = rf" +\[{_LEVEL} *\]:?(?: +(?:- )?|$)"
-_BARE_LEVEL = rf" +(?:- |\| )?{_CAPITALS}(?:: *| +(?:- |\| )?|$)"
+_LEVELS_BEHIND_FIELDS = {
+    **{f"{opening}{word}": level for word, level in LEVELS.items() for opening in ("[", "[ ", "(", "<")},
+    **LEVELS,
+    "LOG": INFO,
+    "NOISE": DEBUG,
+}
+"""Levels in brackets with their opening, those in capitals, and PgBouncer's."""
+_WORDS = (
+    "(?:[Tt]race|[Dd]ebug|[Ii]nfo(?:rmation)?|[Nn]otice|[Ww]arn(?:ing)?|[Ee]rr(?:or)?|[Cc]rit(?:ical)?|[Ff]atal|[Ss]evere|[Aa]lert|[Ee]merg(?:ency)?"
+    "|TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERR(?:OR)?|CRIT(?:ICAL)?|FATAL|SEVERE|ALERT|EMERG(?:ENCY)?)"
+)
+_LEVEL_AND_LOGGER = rf" +\[ *{_LEVEL} *\] +{_LOGGER}{_END_OF_LOGGER}"
+_AFTER_LEVEL = r":?(?:[ \t]+(?:- )?|$)"
+_BRACKETED_LEVEL = rf"(?:- )?{_MARKED_LEVEL}{_AFTER_LEVEL}"
+_BARE_LEVEL = rf"(?:- |\| )?{_CAPITALS}(?:[+-][0-9]{{1,3}})?(?:: *|[ \t]+(?:- |\| )?|$)"
+"""With the offset that Go's slog appends."""
+_FIELD_IN_BRACKETS = r"(?:\[[^\[\]]*+\]|\{[^{}]*+\}|\([^()]*+\)):?[ \t]*+"
+_FIELD = rf"(?:{_FIELD_IN_BRACKETS}|(?:[0-9]++:?|[a-z_][\w.-]*+=[^\s\]]*+)[ \t]++)"
+"""What programs write between time and level: process, thread, request, as numbers, in brackets or with a name."""
+_LEVEL_BEHIND_FIELDS = rf"(?:- )?(?P<level>[A-Z]{{3,9}}[1-5]?|[\[(<] ?{_WORDS}[1-5]?)(?: *[\])>])?{_AFTER_LEVEL}"
 _ANYTHING = r"(?: +(?:- +)?|: +|\t|$)"
 ISO_LEVEL_AND_LOGGER = timestamped(ISO, _LEVEL_AND_LOGGER)
-ISO_BRACKETED_LEVEL = timestamped(ISO, _BRACKETED_LEVEL)
-ISO_LEVEL = timestamped(ISO, _BARE_LEVEL)
+ISO_BRACKETED_LEVEL = timestamped(ISO, f" +{_BRACKETED_LEVEL}")
+ISO_LEVEL = timestamped(ISO, f"[ \\t]+{_BARE_LEVEL}")
+ISO_FIELDS_LEVEL = timestamped(ISO, f" +{_FIELD_IN_BRACKETS}{_FIELD}{{0,5}}?{_LEVEL_BEHIND_FIELDS}", levels=_LEVELS_BEHIND_FIELDS)
+ISO_PROCESS_LEVEL = timestamped(ISO, f" +[0-9]++:?[ \\t]+{_LEVEL_BEHIND_FIELDS}", levels=_LEVELS_BEHIND_FIELDS)
 ISO_ANYTHING = timestamped(ISO, _ANYTHING)
 IN_BRACKETS_LEVEL_AND_LOGGER = timestamped(ISO, rf"\]{_LEVEL_AND_LOGGER}", before=r"\[")
 IN_BRACKETS_CHANNEL = timestamped(ISO, rf"\] (?P<logger>[\w-]+)\.{_CAPITALS}: ", before=r"\[")
-IN_BRACKETS_BRACKETED_LEVEL = timestamped(ISO, rf"\]{_BRACKETED_LEVEL}", before=r"\[")
-IN_BRACKETS_LEVEL = timestamped(ISO, rf"\]{_BARE_LEVEL}", before=r"\[")
+IN_BRACKETS_BRACKETED_LEVEL = timestamped(ISO, rf"\] *{_BRACKETED_LEVEL}", before=r"\[")
+IN_BRACKETS_LEVEL = timestamped(ISO, rf"\] +{_BARE_LEVEL}", before=r"\[")
+IN_BRACKETS_FIELDS_LEVEL = timestamped(
+    ISO, rf"\][ \t]*+{_FIELD}{{1,6}}?{_LEVEL_BEHIND_FIELDS}", before=r"\[", levels=_LEVELS_BEHIND_FIELDS
+)
 IN_BRACKETS_ANYTHING = timestamped(ISO, rf"\]{_ANYTHING}", before=r"\[")
-SHORT_LEVEL = timestamped(SHORT, _BARE_LEVEL)
-TIME_LEVEL = timestamped(TIME, _BARE_LEVEL)
+SHORT_LEVEL = timestamped(SHORT, f" +{_BARE_LEVEL}")
+TIME_LEVEL = timestamped(TIME, f" +{_BARE_LEVEL}")
+TIME_BRACKETED_LEVEL = timestamped(TIME, f" +{_BRACKETED_LEVEL}")
 TIME_ANYTHING = timestamped(TIME, _ANYTHING)
 LEVEL_THEN_LOGGER = timestamped(ISO, rf"\]? {_LOGGER}{_END_OF_LOGGER}", before=rf"\[?{_CAPITALS}\]?:? +\[?")
 LEVEL_THEN_ISO = timestamped(ISO, rf"\]?{_ANYTHING}", before=rf"\[?{_CAPITALS}\]?:? +\[?")
 LEVEL_COLON = LineLayout(rf"{_CAPITALS}: *")
-LEVEL_BRACKETED = LineLayout(rf"\[{_LEVEL} *\]:?(?: +|$)")
+LEVEL_BRACKETED = LineLayout(rf"\[ *{_LEVEL} *\]:?(?: +|$)")
 LEVEL_BARE = LineLayout(rf"{_CAPITALS}(?: +(?:- )?|\t|$)")

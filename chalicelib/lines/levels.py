@@ -15,7 +15,7 @@ ERRORS = frozenset({ERROR, CRITICAL})
 
 _WORDS = {
     TRACE: "trace trce trc verbose vrb",
-    DEBUG: "debug debug1 debug2 debug3 debug4 debug5 dbug dbg",
+    DEBUG: "debug debug5 dbug dbg",
     INFO: "info inf information informational notice success audit",
     WARNING: "warning warn wrn",
     ERROR: "error err eror fail",
@@ -29,7 +29,16 @@ def spellings(words: Iterable[str], level: str) -> dict[str, str]:
     return {spelling: level for word in words for spelling in (word, word.capitalize(), word.upper())}
 
 
-LEVELS = {spelling: level for level, words in _WORDS.items() for spelling, level in spellings(words.split(), level).items()} | _JAVA
+_OTLP_WORDS = {
+    level: [f"{word}{number}" for number in range(1, 5)]
+    for word, level in zip(("trace", "debug", "info", "warn", "error", "fatal"), ORDER, strict=True)
+}
+"""OpenTelemetry's short names of severities."""
+LEVELS = {
+    spelling: level
+    for level, words in _WORDS.items()
+    for spelling, level in spellings((*words.split(), *_OTLP_WORDS[level]), level).items()
+} | _JAVA
 """Word to level. Java's words count in capitals only, since they are everyday words otherwise."""
 LETTERS = {"T": TRACE, "D": DEBUG, "I": INFO, "W": WARNING, "E": ERROR, "F": CRITICAL, "C": CRITICAL}
 SEVERITIES = (CRITICAL, CRITICAL, CRITICAL, ERROR, WARNING, INFO, INFO, DEBUG)
@@ -41,6 +50,8 @@ OTLP_NUMBERS = {level: 4 * at + 1 for at, level in enumerate(ORDER)}
 """The first of the four OpenTelemetry severities of each level."""
 _OTLP_MOST = 4 * len(ORDER)
 _OF_LOGGING = re.compile(r"Level ([0-9]{1,2})", re.ASCII)
+_SLOG_OFFSET = re.compile(r"(?<=[A-Za-z])[+-][0-9]{1,4}\Z", re.ASCII)
+"""What Go's slog appends to the name of the next lower level that has one."""
 
 
 def is_error(level: str | None) -> bool:
@@ -49,14 +60,18 @@ def is_error(level: str | None) -> bool:
 
 
 def level_of_word(word: str) -> str | None:
-    """The level of a word in any spelling."""
-    return LEVELS.get(word) or LEVELS.get(word.strip().lower()) or LETTERS.get(word)
+    """The level of a word in any spelling; Java's words in title case, too. With the offset of Go's slog, that of the name."""
+    return LEVELS.get(word) or _level_of(word.strip()) or _level_of(_SLOG_OFFSET.sub("", word.strip()))
+
+
+def _level_of(word: str) -> str | None:
+    return LEVELS.get(word.lower()) or LETTERS.get(word) or LEVELS.get(word.upper() if word.istitle() else word)
 
 
 def level_of_name(name: str) -> str | None:
     """The level of a name in a query or in an event's field, where it has no other meaning: Java's words in any spelling, and ``Level
     25``, which ``logging`` uses for levels without a name."""
-    if (level := level_of_word(name) or _JAVA.get(name.strip().upper())) is not None:
+    if (level := level_of_word(name) or _JAVA.get(_SLOG_OFFSET.sub("", name.strip()).upper())) is not None:
         return level
     numbered = _OF_LOGGING.fullmatch(name)
     return level_of_python(int(numbered[1])) if numbered else None

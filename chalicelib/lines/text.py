@@ -7,8 +7,18 @@ from collections.abc import Iterable, Iterator
 
 INDENTATION = frozenset({b"", b" ", b"\t", b"\r"})
 """First bytes of lines that continue the line before: empty, indented, or the next state of a progress bar."""
-_COLOURS = re.compile(r"\x1b\[[0-9;?]*+[ -/]*+[@-~]")
+_ESCAPES = (
+    r"\x1b(?:\[8mha:[\w+/=]*+\x1b\[0m"  # a note that Jenkins conceals
+    r"|\[[0-?]*+[ -/]*+[@-~]?"  # CSI: colors, cursor
+    r"|[]PX^_][^\x07\x1b\r\n]*+(?:\x07|\x1b\\)"  # OSC, DCS, SOS, PM, APC: titles, links, marks
+    r"|(?: [FGLMN]|[!-/]{1,2}+[0-~])"  # character sets
+    r"|[0-~])?+"
+)
+"""Control sequences of ECMA-48 and xterm. A string without its end loses only its introducer, since it may have swallowed a record."""
+_ESCAPES_IN_TEXT, _ESCAPES_IN_BYTES = re.compile(_ESCAPES, re.ASCII), re.compile(_ESCAPES.encode())
 _CARRIAGE_RETURN = 13
+MAX_STATES = 64
+"""States of a line that are searched for a record which a program wrote over a progress bar."""
 
 
 def number_lines(chunks: Iterable[bytes], first_line: int = 0) -> Iterator[tuple[int, bytes]]:
@@ -64,11 +74,37 @@ class LineCursor:
 
 
 def decode_line(raw: bytes) -> str:
-    """A line as text, without a trailing carriage return and terminal colors. Invalid UTF-8 becomes U+FFFD; never raises."""
+    """A line as text, without a trailing carriage return and control sequences. Invalid UTF-8 becomes U+FFFD; never raises."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:
         text = raw.decode(errors="replace")
     if raw and raw[-1] == _CARRIAGE_RETURN:
         text = text[:-1]
-    return _COLOURS.sub("", text) if "\x1b" in text else text
+    return _ESCAPES_IN_TEXT.sub("", text) if "\x1b" in text else text
+
+
+def certainly_continues(raw: bytes) -> bool:
+    """Whether a line continues the line before without being parsed: it is indented, and no later state of it can be a record."""
+    return raw[:1] in INDENTATION and raw.find(b"\r", 0, len(raw) - 1) < 0
+
+
+def later_states(text: str) -> Iterator[str]:
+    """What replaces the text of a line when it is printed, after carriage returns: the last states first, without the first one."""
+    end = len(text)
+    for _ in range(MAX_STATES):
+        if (at := text.rfind("\r", 0, end)) < 0:
+            return
+        if state := text[at + 1 : end]:
+            yield state
+        end = at
+
+
+def without_escapes(text: str) -> str:
+    """A text without the control sequences of terminals, and without the escape character."""
+    return _ESCAPES_IN_TEXT.sub("", text) if "\x1b" in text else text
+
+
+def without_escape_bytes(raw: bytes) -> bytes:
+    """Bytes without the control sequences of terminals, and without the escape character."""
+    return _ESCAPES_IN_BYTES.sub(b"", raw) if b"\x1b" in raw else raw

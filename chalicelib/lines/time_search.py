@@ -11,7 +11,7 @@ from itertools import islice
 
 from chalicelib.lines.formats import any_reader
 from chalicelib.lines.layout import LineParser
-from chalicelib.lines.text import INDENTATION, decode_line
+from chalicelib.lines.text import certainly_continues, decode_line
 from chalicelib.lines.timestamps import is_plausible
 
 MAX_PARSED_LINES = 16
@@ -70,7 +70,7 @@ def _looked_at(lines: Iterable[bytes]) -> Iterator[bytes]:
         looked_bytes += len(line) + 1
         if looked_bytes > MAX_SCANNED_BYTES or parsed >= MAX_PARSED_LINES:
             return
-        if line[:1] not in INDENTATION:
+        if not certainly_continues(line):
             parsed += 1
             yield line
 

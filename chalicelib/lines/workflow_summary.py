@@ -25,9 +25,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from chalicelib.lines.text import without_escapes
 from chalicelib.ports import FAILED, SUCCEEDED, RunEnd
 
-_COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _RECORD = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] ([A-Z]+) +\{[^{}]*\} - (.*)")
 _CLIENT_COUNTS = re.compile(r"(?:\A|(?<=\n))streamable_logger shutdown:\n(?:  [a-z]+: +[a-z_]+=\d.*(?:\n|\Z))+\Z")
 _SUCCESS = re.compile(r"Workflow Success %: (\d+(?:\.\d+)?)")
@@ -72,7 +72,7 @@ def stated_end(text: str) -> RunEnd | None:
 def _records(text: str) -> list[_Record]:
     """The records of the text without the parts after a summary, stripped of blank lines."""
     found: list[tuple[str, list[str]]] = [("", [])]
-    for line in _CLIENT_COUNTS.sub("", _COLOR.sub("", text)).split("\n"):
+    for line in _CLIENT_COUNTS.sub("", without_escapes(text)).split("\n"):
         if begins := _RECORD.match(line):
             found.append((begins[1], [begins[2]]))
         else:

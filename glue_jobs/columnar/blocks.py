@@ -61,14 +61,23 @@ class LineBlock:
         return len(self.starts)
 
     def special(self) -> Bools:
-        """Lines with escape sequences or invalid UTF-8, and lines too long for a layout."""
+        """Lines with escape sequences, invalid UTF-8 or several states, and lines too long for a layout."""
         ends = self.ends + self.ends_with_return
-        is_special = ends - self.starts > HEAD_CHARS
+        is_special = (ends - self.starts > HEAD_CHARS) | self.has_states()
         if b"\x1b" in self.body:
             is_special[self.lines_at(np.flatnonzero(self.octets == _ESCAPE))] = True
         if not self.body.isascii():
             is_special |= self._invalid(ends)
         return is_special
+
+    def has_states(self) -> Bools:
+        """Lines with a carriage return before their end."""
+        are_several = np.zeros(len(self), np.bool_)
+        if b"\r" in self.body:
+            returns = np.flatnonzero(self.octets == _RETURN)
+            lines = self.lines_at(returns)
+            are_several[lines[returns < self.ends[lines]]] = True
+        return are_several
 
     def lines_at(self, places: Ints) -> Ints:
         """The lines that contain these places."""

@@ -76,6 +76,7 @@ def _first_lines(block: LineBlock, rows: Rows) -> tuple[Ints, Ints]:
     is_unsure = ~begins & ~is_indented
     spaced = np.flatnonzero(is_indented & (block.octets[block.starts + 2] == _SPACED_TRACE))
     is_unsure[spaced] = True
+    is_unsure |= is_indented & block.has_states()
     first = np.flatnonzero(begins)
     end = np.append(first[1:], len(block))
     is_other = (end - first > 1) & (

@@ -187,6 +187,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "is right within {} of the reference": "source: a year's end is half a year from the other",
         "its first {} lines": "chalicelib.lines.format_detection:SAMPLE_LINES",
         "or of more than {}, and events": "chalicelib.lines.layout:HEAD_CHARS",
+        "among the last {} states": "chalicelib.lines.text:MAX_STATES",
         "escaped characters or more than {}": "glue_jobs.columnar.json_lines:_MAX_NAMES",
         "An event has at most {} lines and {};": (
             "chalicelib.lines.events:MAX_EVENT_LINES",

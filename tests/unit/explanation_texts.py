@@ -300,6 +300,18 @@ ROLLBACK"""),
 2026-11-21 03:12:46.123 UTC [78] DETAIL:  Process 78 waits for ShareLock on transaction 901; blocked by process 79.
 2026-11-21 03:12:46.123 UTC [78] HINT:  See server log for query details.
 2026-11-21 03:12:46.123 UTC [78] STATEMENT:  update orders set amount = 0"""),
+    "detail of RDS": ("data", r"""
+2026-11-21 03:12:44 UTC::@:[1372]:LOG:  checkpoint starting: time
+»2026-11-21 03:12:45 UTC:10.0.0.5(49654):etl@shop:[1371]:ERROR:  duplicate key value violates unique constraint "orders_pkey"
+2026-11-21 03:12:45 UTC:10.0.0.5(49654):etl@shop:[1371]:DETAIL:  Key (id)=(1) already exists.
+2026-11-21 03:12:45 UTC:10.0.0.5(49654):etl@shop:[1371]:STATEMENT:  INSERT INTO runs VALUES (1, 'FATAL: out of memory')
+2026-11-21 03:12:46 UTC::@:[1372]:LOG:  checkpoint complete"""),
+    "statement on several lines": ("schema", r"""
+»2026-11-21 03:12:45 UTC [7]: [1-1] user=etl,db=shop ERROR:  column "amount" does not exist at character 8
+2026-11-21 03:12:45 UTC [7]: [2-1] user=etl,db=shop HINT:  Perhaps you meant "amounts", or permission is denied.
+2026-11-21 03:12:45 UTC [7]: [3-1] user=etl,db=shop STATEMENT:  SELECT amount
+	FROM failures
+	WHERE error = 'access denied for user'"""),
     "MySQL": ("authentication", "\n»ERROR 1045 (28000): Access denied for user 'etl'@'10.0.0.9' (using password: YES)"),
     "SQLAlchemy": ("data", r"""
 Traceback (most recent call last):

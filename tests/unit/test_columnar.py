@@ -140,6 +140,7 @@ OTHERS = [
     *(b'  "a": 1,', b"  + Exception Group Traceback (most recent call last):", b"  + x", b"Traceback (most recent call last):\r", b"(x", b'"""'),
     *(b" Traceback (most recent call last):", b"During handling of the above exception, another exception occurred:", b"\xef\xbb\xbfx", b"\xff\xfe"),
     *(b'{"level":"error","message":"a\\ud800","logger":"x"}', b"level=info msg=x", b"ERROR: x", b"\x1b[0m" + ERROR, b"\xef\xbb\xbf" + INFO),
+    *(b"  50%|#  | 1/2\r" + ERROR, b"\r" + INFO),
 ]  # fmt: skip
 
 MISLEADING = [

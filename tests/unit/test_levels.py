@@ -12,7 +12,8 @@ NAMED = [
     ("WARN", "WARNING"), ("warning", "WARNING"), ("notice", "INFO"), ("Fatal", "CRITICAL"), ("EMERG", "CRITICAL"), ("alert", "CRITICAL"),
     ("PANIC", "CRITICAL"), ("err", "ERROR"), ("severe", "ERROR"), ("fine", "DEBUG"), (" error ", "ERROR"), ("E", "ERROR"),
     ("Level 5", "TRACE"), ("Level 25", "INFO"), ("Level 45", "ERROR"), ("e", None), ("loud", None), ("", None), ("Level 0", None),
-    ("Level 250", None),
+    ("Level 250", None), ("INFO3", "INFO"), ("error2", "ERROR"), ("ERROR+4", "ERROR"), ("DEBUG-4", "DEBUG"), ("severe+1", "ERROR"),
+    ("INFO5", None), ("INFO+", None), ("+4", None), ("5-1", None), ("ERROR+12345", None),
 ]  # fmt: skip
 
 

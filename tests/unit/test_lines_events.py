@@ -13,11 +13,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.lines import events as events_module
+from chalicelib.lines.errors import count_errors
 from chalicelib.lines.events import MAX_EVENT_BYTES, MAX_EVENT_LINES, LineEvent, count_continuation_lines, events
 from chalicelib.lines.format_detection import detect_format
 from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat, format_named
 from chalicelib.lines.parsed import ParsedLine
 from chalicelib.lines.text import number_lines
+from chalicelib.lines.time_search import first_and_last_ms
 from chalicelib.lines.timestamps import TimestampParser
 
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -159,6 +161,15 @@ def test_pretty_printed_object_is_parsed_like_one_on_a_line() -> None:
     assert event.parsed.level is None
 
 
+@pytest.mark.parametrize("before", ["50%|#  | 1/2\r", "  0%|  | 0/2\r", "\r", "\r \r"])
+def test_record_behind_a_progress_bar_begins_an_event(before: str) -> None:
+    lines = [before + HEADER, "  more", before + HEADER]
+    assert [(event.lines, event.parsed.level) for event in events_of("\n".join(lines))] == [(2, "ERROR"), (1, "ERROR")]
+    body = "\n".join([" 10%\r 20%", *lines]).encode()
+    time_ms = int(datetime(2026, 11, 21, 3, 12, 45, 123_000, tzinfo=UTC).timestamp() * 1000)
+    assert (count_errors(body), first_and_last_ms(body, time_ms)) == (2, (time_ms, time_ms))
+
+
 def test_colours_are_in_the_bytes_and_not_in_the_text() -> None:
     (event,) = events_of("\x1b[32mINFO\x1b[0m:a:\x1b[1mbold\x1b[0m\n  \x1b[31mred\x1b[0m", "python-default")
     assert event.parsed == ParsedLine(None, "INFO", "a", "bold\n  red")
@@ -242,6 +253,7 @@ PIECES = st.sampled_from([
     b'{"msg": "x"}', b"level=info msg=x", b"INFO:a:b", b"[INFO] x", b"java.lang.RuntimeException: boom", b"Caused by: x", b'"""', b": a.B: x",
     b"During handling of the above exception, another exception occurred:", b"x Traceback (most recent call last):", b"\xff\xfe", b"\0",
     b"  Traceback (most recent call last):", b"\x1b[0m", b"\x1b[0m  x", b"\xef\xbb\xbfINFO:a:b", b"\xef\xbb\xbf", b"a.b.Error",
+    b"  50%|# |\r" + HEADER.encode(), b"\r" + OTHER_HEADER.encode(),
 ])  # fmt: skip
 LINE = st.tuples(PIECES, st.sampled_from([b"", b"", b"", b"\r"])).map(b"".join) | st.binary(max_size=8).map(
     lambda raw: raw.replace(b"\n", b"")

@@ -225,11 +225,11 @@ def test_only_the_first_of_many_pairs_are_read() -> None:
 # Levels
 
 WORDS = {
-    "TRACE": "TRACE trace Trace FINEST FINER VERBOSE vrb T",
-    "DEBUG": "DEBUG debug Debug DEBUG5 dbg FINE CONFIG D",
+    "TRACE": "TRACE trace Trace FINEST FINER VERBOSE vrb T Finest TRACE4",
+    "DEBUG": "DEBUG debug Debug DEBUG5 dbg FINE CONFIG D Fine Config DEBUG-4",
     "INFO": "INFO info Info Information NOTICE notice SUCCESS audit inf I",
-    "WARNING": "WARNING WARN warn Warning wrn W",
-    "ERROR": "ERROR error err ERR SEVERE fail E",
+    "WARNING": "WARNING WARN warn Warning wrn W WARN4 WARN+1",
+    "ERROR": "ERROR error err ERR SEVERE fail E Severe ERROR2 ERROR+4",
     "CRITICAL": "CRITICAL critical crit FATAL fatal Fatal emerg alert PANIC dpanic ftl F C",
 }
 

@@ -15,7 +15,7 @@ from chalicelib.lines.events import events
 from chalicelib.lines.format_detection import SAMPLE_LINES, FormatSample, detect_format, parsed_counts
 from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat, format_named
 from chalicelib.lines.parsed import ParsedLine
-from chalicelib.lines.text import decode_line
+from chalicelib.lines.text import MAX_STATES, decode_line
 from chalicelib.lines.timestamps import TimestampParser
 
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -233,7 +233,7 @@ LINES: list[tuple[str, str, tuple[str | None, str | None, str | None, str]]] = [
     (
         "spring",
         "2026-11-21T03:12:45.123Z ERROR 1 --- [orders] [nio-80-exec-1] o.a.c.C.[.[.[/] : Servlet failed",
-        ("2026-11-21T03:12:45.123", "ERROR", None, "1 --- [orders] [nio-80-exec-1] o.a.c.C.[.[.[/] : Servlet failed"),
+        ("2026-11-21T03:12:45.123", "ERROR", "o.a.c.C.[.[.[/]", "Servlet failed"),
     ),
     (
         "kafka",
@@ -383,6 +383,137 @@ LINES: list[tuple[str, str, tuple[str | None, str | None, str | None, str]]] = [
     ("time", "03:12:45  Running with dbt=1.7.4", ("2026-11-22T03:12:45", None, None, "Running with dbt=1.7.4")),
     ("time-level", "03:12:45 WARNING slow", ("2026-11-22T03:12:45", "WARNING", None, "slow")),
     ("level-only", "WARN  slow", (None, "WARNING", None, "slow")),
+    # something between time and level
+    *(
+        ("postgres", f"2026-11-21 03:12:45 UTC [12] {text}", ("2026-11-21T03:12:45", level, None, message))
+        for text, level, message in [
+            ("ERROR:  42P01: no such table", "ERROR", "42P01: no such table"),
+            ("etl@db LOCATION:  parserOpenTable, parse_relation.c:1449", "INFO", "parserOpenTable, parse_relation.c:1449"),
+            ("[unknown]@[unknown] DEBUG3:  x", "DEBUG", "x"),
+        ]
+    ),
+    *(
+        ("rds", f"2026-11-21 03:12:45 UTC:{prefix}:[12]:PANIC:  gone", ("2026-11-21T03:12:45", "CRITICAL", None, "gone"))
+        for prefix in ("10.0.0.5(49654):etl@shop", ":@", "[local]:rdsadmin@rdsadmin", "2001:db8::1(5432):etl@shop")
+    ),
+    *(
+        ("postgres-prefix", f"2026-11-21 03:12:45 UTC{prefix}ERROR:  gone", ("2026-11-21T03:12:45", "ERROR", None, "gone"))
+        for prefix in (
+            " [12]: [3-1] user=etl,db=shop,app=PostgreSQL JDBC Driver,client=10.0.0.5 ",
+            " [12]: [3-1] db=,user= ",
+            "-69200b5d.55b-",
+            " etl shop 10.0.0.5(5) 69200b5d.55b 3 ",
+            " [12] [app] etl shop 10.0.0.5 3/1234 0 SELECT 00000 ",
+            ",etl,shop,12,10.0.0.5(5),",
+            " [12] client backend etl@shop ",
+            "|etl|shop|[12]|",
+            " 12 etl@shop ",
+        )
+    ),
+    ("ray", "2026-11-21 03:12:45,123\tWARNING worker.py:12 -- slow", ("2026-11-21T03:12:45.123", "WARNING", "worker.py", "slow")),
+    ("ray", "2026-11-21 03:12:45,123 ERROR worker.py:12 -- gone", ("2026-11-21T03:12:45.123", "ERROR", "worker.py", "gone")),
+    ("ray-worker", "(pid=7) 2026-11-21 03:12:45,123\tERROR a.py:1 -- gone", ("2026-11-21T03:12:45.123", "ERROR", "a.py", "gone")),
+    ("ray-core", "[2026-11-21 03:12:45,123 E 12 34] core.cc:5: gone", ("2026-11-21T03:12:45.123", "ERROR", "core.cc", "gone")),
+    ("airbyte", "2026-11-21 03:12:45 [source] > WARN slow", ("2026-11-21T03:12:45", "WARNING", None, "slow")),
+    (
+        "airbyte",
+        "2026-11-21 03:12:45 destination > ERROR main i.a.D(run):186 gone",
+        ("2026-11-21T03:12:45", "ERROR", "i.a.D", "gone"),
+    ),
+    ("airbyte", "2026-11-21 03:12:45 platform > INFO i.a.w.P(run):1 - up", ("2026-11-21T03:12:45", "INFO", "i.a.w.P", "up")),
+    (
+        "jenkins",
+        "2026-11-21 03:12:45.123+0100 [id=1]\tSEVERE\ta.B$C#d: gone",
+        ("2026-11-21T02:12:45.123", "ERROR", "a.B$C#d", "gone"),
+    ),
+    (
+        "spring",
+        "2026-11-21 03:12:45.606  WARN [orders,,,] 246 --- [  pool-1] c.e.A : slow",
+        ("2026-11-21T03:12:45.606", "WARNING", "c.e.A", "slow"),
+    ),
+    (
+        "spring",
+        "2026-11-21 03:12:45.606 ERROR [orders,7b9,2e3,true] 246 --- [main] c.e.A : ",
+        ("2026-11-21T03:12:45.606", "ERROR", "c.e.A", ""),
+    ),
+    (
+        "spring",
+        "2026-11-21T03:12:45Z  INFO 1 --- [orders] [main] [7b9-2e3] c.e.A : up",
+        ("2026-11-21T03:12:45", "INFO", "c.e.A", "up"),
+    ),
+    (
+        "spring",
+        "2026-11-21T03:12:45Z  INFO   --- [orders] [main] [       ] c.e.A : up",
+        ("2026-11-21T03:12:45", "INFO", "c.e.A", "up"),
+    ),
+    ("spring", "2026-11-21 03:12:45 DEBUG 246 --- c.e.A : up", ("2026-11-21T03:12:45", "DEBUG", "c.e.A", "up")),
+    (
+        "trino",
+        "2026-11-21T03:12:45.123Z\tERROR\tQuery-2026_1_a-1\tio.trino.execution.X\tgone",
+        ("2026-11-21T03:12:45.123", "ERROR", "io.trino.execution.X", "gone"),
+    ),
+    (
+        "clickhouse",
+        "2026-11-21 03:12:45.123456 [ 12 ] {0b-1::all_1} <Error> shop.orders (2b1d): gone",
+        ("2026-11-21T03:12:45.123456", "ERROR", "shop.orders (2b1d)", "gone"),
+    ),
+    (
+        "clickhouse",
+        "2026-11-21 03:12:45.123456 [ 12 ] <Trace> DB::Loader::run(): up",
+        ("2026-11-21T03:12:45.123456", "TRACE", "DB::Loader::run()", "up"),
+    ),
+    (
+        "sql-server",
+        "2026-11-21 03:12:45.12 Logon       Error: 18456, Severity: 14, State: 8.",
+        ("2026-11-21T03:12:45.120", "ERROR", "Logon", "Error: 18456, Severity: 14, State: 8."),
+    ),
+    (
+        "sql-server",
+        "2026-11-21 03:12:45.12 spid5s      Starting up.",
+        ("2026-11-21T03:12:45.120", "INFO", "spid5s", "Starting up."),
+    ),
+    (
+        "log4j-words",
+        "2026-11-21 03:12:45,123 ERROR [Timer-3] o.a.n.Sql Sql[id=0] gone",
+        ("2026-11-21T03:12:45.123", "ERROR", "o.a.n.Sql", "Sql[id=0] gone"),
+    ),
+    ("rust", "2026-11-21T03:12:45.5Z ERROR load::run: gone", ("2026-11-21T03:12:45.500", "ERROR", "load::run", "gone")),
+    (
+        "nlog",
+        "2026-11-21 03:12:45.1234|0|ERROR|Orders.Load|gone |url: x",
+        ("2026-11-21T03:12:45.123400", "ERROR", "Orders.Load", "gone |url: x"),
+    ),
+    ("colons", "2026-11-21 03:12:45,123:ERROR:gone", ("2026-11-21T03:12:45.123", "ERROR", None, "gone")),
+    (
+        "singer",
+        "time=2026-11-21 03:12:45 name=tap level=CRITICAL message=a: b=c",
+        ("2026-11-21T03:12:45", "CRITICAL", "tap", "a: b=c"),
+    ),
+    ("ruby", "E, [2026-11-21T03:12:45 #12] ERROR -- A::B: gone", ("2026-11-21T03:12:45", "ERROR", "A::B", "gone")),
+    ("ruby", "A, [2026-11-21T03:12:45.5 #12]   ANY -- : gone", ("2026-11-21T03:12:45.500", None, None, "gone")),
+    ("php-untimed", "PHP Fatal error:  Uncaught E in x", (None, "CRITICAL", None, "Uncaught E in x")),
+    ("dotnet", "fail: Orders.Load[13]", (None, "ERROR", "Orders.Load", "")),
+    ("dotnet-time", "2026-11-21 03:12:45 crit: A.B`1[0] gone", ("2026-11-21T03:12:45", "CRITICAL", "A.B`1", "gone")),
+    ("ci-mark", "::error file=a.js,line=1,title=No rows::gone", (None, "ERROR", None, "gone")),
+    ("ci-mark", "##vso[task.logissue sourcepath=C:\\a.cs;type=warning;code=1]slow", (None, "WARNING", None, "slow")),
+    ("ci-mark-time", "2026-11-21T03:12:45.1234567Z ##[debug]up", ("2026-11-21T03:12:45.123456", "DEBUG", None, "up")),
+    ("ci-mark-time", "2026-11-21T03:12:45.1234567Z ::notice::up", ("2026-11-21T03:12:45.123456", "INFO", None, "up")),
+    (
+        "pentaho",
+        "2026/11/21 03:12:45 - Table input.0 - ERROR (version 9, build 1 from x) : gone",
+        ("2026-11-21T03:12:45", "ERROR", "Table input.0", "gone"),
+    ),
+    ("level-in-brackets", "[2026-11-21 03:12:45 ERR] gone", ("2026-11-21T03:12:45", "ERROR", None, "gone")),
+    ("time-in-brackets-level", "[03:12:45 WRN] slow", ("2026-11-22T03:12:45", "WARNING", None, "slow")),
+    ("time-bracketed-level", "03:12:45.123 [error] gone", ("2026-11-22T03:12:45.123", "ERROR", None, "gone")),
+    ("brackets-bracketed-level", "[2026/11/21 03:12:45] [ info] [engine] up", ("2026-11-21T03:12:45", "INFO", None, "[engine] up")),
+    ("bracketed-level", "2026-11-21 03:12:45 <Error> gone", ("2026-11-21T03:12:45", "ERROR", None, "gone")),
+    ("bracketed-level", "2026-11-21 03:12:45 (error) gone", ("2026-11-21T03:12:45", "ERROR", None, "gone")),
+    ("process-level", "2026-11-21 03:12:45 12 [ERROR ] gone", ("2026-11-21T03:12:45", "ERROR", None, "gone")),
+    ("brackets-fields-level", "[2026-11-21 03:12:45,123][12][ERROR] gone", ("2026-11-21T03:12:45.123", "ERROR", None, "gone")),
+    ("level", "2026-11-21 03:12:45 ERROR2 gone", ("2026-11-21T03:12:45", "ERROR", None, "gone")),
+    ("level", "2026/11/21 03:12:45 DEBUG-4 up a=b", ("2026-11-21T03:12:45", "DEBUG", None, "up a=b")),
+    ("bracketed-level-only", "[ warn] slow", (None, "WARNING", None, "slow")),
 ]
 
 
@@ -451,6 +582,7 @@ NOT_OF_A_LOG = [
     *("", " ", "hello", "42 rows", "a=b c=d", "x: y", "Error: no such table", "error opening", "----", "{}", "[]", '{"a": 1}', "[1, 2]"),
     *("20261121", "2026-11-21", "2026-11-21 rows", "03:12:45 elapsed", "1/2/2026 10:00", "INFO", "INFO starting", "I am", "E2E tests"),
     *("[1234] x", "[x] y", "<b>bold</b>", "<34>x", "LINE 1: select", "NB: this", "Mon Tue", "Nov 21 was cold", "192.0.2.7 - -", "\0\0"),
+    *("::error", "::warning is", "##[group]x", "PHP is slow", "fail: no file", "warn: x[0]y", "E, F and G", "(load pid=1) x", "[Fine] x"),
     *("SELECT * FROM x", "{'a': 1}", '{"level": "info"', '{"level": "info"} trailing', "level", "level=", '=level "x"', "http://x/?level=info"),
 ]  # fmt: skip
 
@@ -458,6 +590,78 @@ NOT_OF_A_LOG = [
 @pytest.mark.parametrize("number", range(len(NOT_OF_A_LOG)))
 def test_unknown_lines_in_a_plain_run(number: int) -> None:
     assert read("plain", NOT_OF_A_LOG[number]) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("the parser saw ERROR:  twice", "[worker] loaded [ERROR] rows", "source > TARGET moved", "[12] warning signs", "(see above) Error opening"),
+        *("42 ERRORS found", "<error>gone</error>", "INFO3D engine", "ERROR404 page", "Fine weather", "[http] [orders] [x] done", "a|b|c"),
+        *("[42%] loading, ERROR: 3 of 4", "##[group]Run", "12 Errors"),
+    ],
+)  # fmt: skip
+def test_word_in_a_sentence_is_no_level(text: str) -> None:
+    assert read("plain", f"2026-11-21 03:12:45 {text}") == ParsedLine(us("2026-11-21T03:12:45"), None, None, text)
+
+
+NAME = st.from_regex(r"[a-z_]{1,9}", fullmatch=True)
+NUMBER = st.integers(1, 99_999).map(str)
+OF_POSTGRES = st.one_of(
+    NUMBER.map("[{}]".format), NUMBER.map("[{}-1]:".format), st.builds("[{}] {}@{}".format, NUMBER, NAME, NAME), NUMBER.map("10.0.0.5({})".format),
+    st.builds("user={},db={},app={} {}".format, NAME, NAME, NAME, NAME), st.builds("{:x}.{:x}".format, st.integers(1), st.integers(1)),
+)  # fmt: skip
+BEFORE_LEVEL = st.one_of(
+    NUMBER.map("[{}]".format), NAME.map("[{}]".format), st.builds("({} {})".format, NAME, NUMBER), NAME.map("{{{}}}".format),
+    st.builds("[{}={}]".format, NAME, NUMBER),
+)  # fmt: skip
+WORDS = {"TRACE": "TRACE", "DEBUG": "DEBUG2", "INFO": "INFO", "WARNING": "WARN", "ERROR": "ERROR3", "CRITICAL": "FATAL"}
+
+
+@QUIET
+@given(st.lists(OF_POSTGRES, min_size=1, max_size=4), st.sampled_from([" ", ":", ",", "|"]), NAME)
+def test_level_of_postgres_behind_any_prefix(fields: list[str], mark: str, message: str) -> None:
+    line = f"2026-11-21 03:12:45 UTC{mark}{mark.join(fields)}{mark}FATAL:  {message}"
+    assert read("plain", line) == ParsedLine(us("2026-11-21T03:12:45"), "CRITICAL", None, message)
+
+
+@QUIET
+@given(
+    st.lists(BEFORE_LEVEL, min_size=1, max_size=5),
+    st.sampled_from([*WORDS]),
+    st.sampled_from(["{}", "[{}]", "<{}>", "[ {}]"]),
+    NAME,
+)
+def test_level_behind_fields(fields: list[str], level: str, marks: str, message: str) -> None:
+    rest = f"{' '.join(fields)} {marks.format(WORDS[level])} {message} x"
+    expected = ParsedLine(us("2026-11-21T03:12:45"), level, None, f"{message} x")
+    assert read("plain", f"2026-11-21 03:12:45 {rest}") == read("plain", f"[2026-11-21 03:12:45] {rest}") == expected
+
+
+RECORD = "2026-11-21 03:12:45,123 - a - ERROR - gone"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"Loading  50%|#  | 1/2\r{RECORD}", RECORD), (f"  0%|  | 0/2\r{RECORD}", RECORD), (f"\r{RECORD}", RECORD),
+        (f"\r     \r{RECORD}\r 50%|# |", RECORD), (f"2026-11-21 03:12:44 INFO up\r{RECORD}", RECORD), (f"{RECORD}\r", RECORD),
+        (f"\x1b[2K\r\x1b[1G{RECORD}", RECORD), ("Loading\rERROR: gone", "ERROR: gone"), ("Loading\r50%", None),
+    ],
+)  # fmt: skip
+def test_record_behind_a_progress_bar(text: str, expected: str | None) -> None:
+    assert read("plain", text) == (read("plain", expected) if expected else None)
+
+
+@pytest.mark.parametrize("text", [f"{RECORD}: a\rERROR: b", '{"level":"info","message":"a\rERROR: b"}'])
+def test_message_with_carriage_returns_stays(text: str) -> None:
+    parsed = read("plain", text)
+    assert parsed is not None and parsed.message.endswith("a\rERROR: b")
+
+
+def test_states_of_a_line_are_searched_up_to_a_limit() -> None:
+    assert read("plain", RECORD + "\r1%" * MAX_STATES) is not None
+    assert read("plain", "0%\r" + RECORD + "\r1%" * (MAX_STATES - 1)) == read("plain", RECORD)
+    assert read("plain", "0%\r" + RECORD + "\r1%" * MAX_STATES) is None
 
 
 def test_the_first_of_two_formats_of_nearly_as_many_lines_is_chosen() -> None:
@@ -486,7 +690,7 @@ def test_an_unknown_name() -> None:
 
 @EVERY
 @QUIET
-@given(indentation=st.sampled_from([" ", "\t", "    ", "\r"]))
+@given(indentation=st.sampled_from([" ", "\t", "    "]))
 def test_no_format_knows_an_indented_line(each: LogFormat, indentation: str) -> None:
     assert read(each.name, indentation + each.example) is None
 
