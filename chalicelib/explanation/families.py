@@ -41,7 +41,7 @@ RULES = (
          r"|signal: killed",
          0.8, "a process was killed, usually for its memory"),
     FamilyRule("disk-full", "disk",
-         r"No space left on device|[Dd]isk (?:is )?full|[Dd]isk quota exceeded|ENOSPC|EFBIG|File too large|not enough (?:disk )?space"
+         r"[Nn]o space left on device|[Dd]isk (?:is )?full|[Dd]isk quota exceeded|ENOSPC|EFBIG|File too large|not enough (?:disk )?space"
          r"|could not extend file|[Ff]ile system is full|DiskOutOfSpace|DiskErrorException",
          0.85, "a disk or its quota is full"),
     FamilyRule("throttled", "throttling",

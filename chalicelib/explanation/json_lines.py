@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chalicelib.lines.levels import level_of_number, level_of_word
+from chalicelib.lines.field_names import READINGS, lift
+from chalicelib.lines.fields import MAX_JSON_CHARS, cut_object, first_level, first_text, journal_text, printed_text
 
-_LEVELS = ("level", "levelname", "severity", "lvl", "log.level", "severityText", "loglevel", "log_level")
-_MESSAGES = ("message", "msg", "event", "@message", "log", "text", "body", "info")
 _ERRORS = (
     "error",
     "err",
@@ -20,35 +20,105 @@ _ERRORS = (
     "stack",
     "stacktrace",
     "traceback",
-    "error.stack_trace",
     "error_detail",
     "thrown",
+    "throwable",
     "exc_text",
+    "@x",
+    "Exception",
+    "_exception",
+    "full_message",
+    "trace",
+    "errors",
+    "exceptions",
+    "error_info",
 )
+_ROLES = {
+    "type": 0,
+    "class": 0,
+    "kind": 0,
+    "name": 0,
+    "message": 1,
+    "msg": 1,
+    "value": 1,
+    "stacktrace": 2,
+    "stack_trace": 2,
+    "stack": 2,
+}
+_FLAT = {
+    f"{part}{sign}{name}": (part, role)
+    for part in ("exception", "error", "err", "exc", "_error")
+    for name, role in _ROLES.items()
+    for sign in "._"
+} | {
+    **{f"{part}{name.title()}": (part, role) for part in ("exception", "error") for name, role in _ROLES.items()},
+    "stackTrace": ("error", 2),
+}
+"""Names of the class, text and stack trace of an exception in the record itself: what they belong to, and which of the three they are."""
+_OF_ERRORS = frozenset((*_ERRORS, *_FLAT))
+_CLASSES = (
+    "exc_type",
+    "type",
+    "name",
+    "class",
+    "className",
+    "exceptionType",
+    "exception_class",
+    "errorType",
+    "Type",
+    "ClassName",
+    "cls_name",
+)
+_TEXTS = ("exc_value", "message", "msg", "localizedMessage", "exception_message", "errorMessage", "internal_message", "Message")
+_STACKS = ("stack", "stack_trace", "stackTrace", "stacktrace", "StackTraceString", "StackTrace")
+_CAUSES = ("cause", "causedBy", "InnerException", "exception", "error")
+_MAX_CAUSES = 5
 _MAX_TEXT = 16_384
+_BYTES = re.compile(rb'"MESSAGE" ?: ?(\[[0-9, ]*+\])')
 
 
 def text_of_json(raw: bytes) -> bytes | None:
     """The lines of a record: its level and message, and its stack trace. None if the line is no record in JSON."""
-    try:
-        record = json.loads(raw)
-    except (ValueError, RecursionError):
+    record = _record(raw)
+    if record is None:
         return None
-    if not isinstance(record, dict):
-        return None
-    message = next((record[key] for key in _MESSAGES if isinstance(record.get(key), str)), "")
-    level = next((level for key in _LEVELS if key in record and (level := _level(record[key]))), "")
+    reading = lift(record, READINGS[tuple(record)])
+    printed = printed_text(record, reading)
+    if printed is not None and printed[:1] == "{" and (text := text_of_json(printed.encode(errors="replace"))) is not None:
+        return text
+    message, level = first_text(record, reading.messages) or "", first_level(record, reading, has_time=True)
     texts = [f"{level} {message}" if level else message]
-    for key in _ERRORS:
-        if key in record:
-            texts.extend(_texts(record[key]))
+    if not message and isinstance(error := record.get("message"), dict):
+        texts.extend(_texts(error))
+    if not _OF_ERRORS.isdisjoint(record):
+        texts.extend(_flat(record))
+        texts.extend(text for key in _ERRORS if key in record for text in _texts(record[key]))
     joined = "\n".join(text for text in texts if text)[:_MAX_TEXT]
     return joined.rstrip("\n").encode(errors="replace") + b"\n" if joined.strip() else None
 
 
+def _record(raw: bytes) -> dict[str, Any] | None:
+    try:
+        record = json.loads(raw)
+    except (ValueError, RecursionError):
+        record = cut_object(raw[:MAX_JSON_CHARS].decode(errors="replace"))
+    return record if isinstance(record, dict) and record else None
+
+
 def text_of_containers(block: bytes) -> bytes:
-    """Lines of which some are records of Docker's json-file, with those replaced by the line that the container printed."""
-    return b"\n".join(map(_printed, block.split(b"\n")))
+    """Lines of which some are records of Docker's json-file, with those replaced by the line that the container printed; and of the journal, with
+    bytes of a message as text."""
+    if b'"MESSAGE"' in block:
+        block = _BYTES.sub(_message_of_bytes, block)
+    return b"\n".join(map(_printed, block.split(b"\n"))) if b'{"log":' in block else block
+
+
+def _message_of_bytes(message: re.Match[bytes]) -> bytes:
+    try:
+        text = journal_text(json.loads(message[1]))
+    except ValueError:
+        text = None
+    return message[0] if text is None else b'"MESSAGE":' + json.dumps(text).encode()
 
 
 def _printed(raw: bytes) -> bytes:
@@ -61,26 +131,44 @@ def _printed(raw: bytes) -> bytes:
     return text.rstrip("\n").replace("\n", " ").encode(errors="replace") if isinstance(text, str) else raw
 
 
-def _level(value: Any) -> str:
-    if isinstance(value, str):
-        return level_of_word(value) or ""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return level_of_number(value) or ""
-    return ""
+def _flat(record: Mapping[str, Any]) -> Iterator[str]:
+    """The exceptions whose parts are fields of the record itself."""
+    exceptions: dict[str, list[Any]] = {}
+    for name, (part, role) in _FLAT.items():
+        if name in record:
+            exceptions.setdefault(part, [None, None, None])[role] = record[name]
+    for part, (kind, text, stack) in exceptions.items():
+        text = record.get(part) if text is None else text
+        if isinstance(stack, str) and "\n" in stack:
+            yield stack
+        elif isinstance(kind, str) and not (isinstance(text, str) and "\n" in text):
+            yield _titled(kind, text)
+
+
+def _titled(kind: Any, text: Any) -> str:
+    return ": ".join(part for part in (kind, text) if isinstance(part, str) and part)
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """The texts of a field that describes an error: a trace, an object, or a list of exceptions with the first cause last."""
+    """The texts of a field that describes an error: a trace, an object with its causes, or a list of exceptions with the first cause last."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
         for each in value[:10]:
             yield from _texts(each)
-    elif isinstance(value, Mapping):
-        kind = value.get("exc_type") or value.get("type") or value.get("name") or value.get("class") or value.get("className")
-        text = value.get("exc_value") or value.get("message") or value.get("localizedMessage")
-        stack = value.get("stack") or value.get("stack_trace") or value.get("stackTrace")
+    before = ""
+    for _ in range(_MAX_CAUSES):
+        if not isinstance(value, Mapping):
+            break
+        stack = _first(value, _STACKS)
         if isinstance(stack, str) and "\n" in stack:
-            yield stack
-        elif isinstance(kind, str) or isinstance(text, str):
-            yield ": ".join(part for part in (kind, text) if isinstance(part, str) and part)
+            yield before + stack
+            break
+        if title := _titled(_first(value, _CLASSES), _first(value, _TEXTS)):
+            yield before + title
+            before = "Caused by: "
+        value = _first(value, _CAUSES)
+
+
+def _first(value: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    return next((value[name] for name in names if value.get(name)), None)

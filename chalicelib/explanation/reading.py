@@ -77,7 +77,7 @@ class LogReader:
 
     def read(self, block: bytes) -> None:
         """Read complete lines."""
-        if b'{"log":' in block:
+        if b'{"log":' in block or b'"MESSAGE":[' in block or b'"MESSAGE" : [' in block:
             block = text_of_containers(block)
         _BlockReader(self, block, self.line).read()
         self.line += block.count(b"\n")

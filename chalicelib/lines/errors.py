@@ -5,16 +5,18 @@ Records are those of ``events``; errors are those of ``levels.is_error``. A piec
 
 - The run's format is unknown. A line that only an ambiguous format parses is counted by that format.
 - A trace at the start of the piece counts, although it may belong to an error record before the piece.
-- Objects over several lines are not parsed. A level that is a number or a letter counts only if the piece begins with such a line, and an HTTP
-  status of 5xx does not count.
+- Objects over several lines are not parsed. A level that is a number or a letter counts only if the piece begins with such a line (of JSON: with
+  the same field), and an HTTP status of 5xx does not count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 
 from chalicelib.lines.events import FRAMES, begins_trace, events, is_exception_line
+from chalicelib.lines.field_names import READINGS
 from chalicelib.lines.formats import ANY
 from chalicelib.lines.layout import LineParser
 from chalicelib.lines.levels import ERROR, SEVERITIES, is_error, level_of_name
@@ -22,16 +24,18 @@ from chalicelib.lines.text import decode_line
 
 _WORDS = (b"err", b"fatal", b"crit", b"severe", b"fail", b"panic", b"emerg", b"alert")
 """Lowercase: a line without any of these states no error in words."""
-_NUMBERS: Mapping[bytes, tuple[bytes, ...]] = {
-    b"{": (b'":50', b'":60'),
-    b"<": (b"\n<",),
-    **dict.fromkeys((b"I", b"W", b"E", b"F"), (b"\nE", b"\nF")),
-}
-"""By the first byte of a JSON, syslog or klog log: the text that states an error as a number or a letter."""
+_NUMBERS: Mapping[bytes, tuple[bytes, ...]] = {b"<": (b"\n<",), **dict.fromkeys((b"I", b"W", b"E", b"F"), (b"\nE", b"\nF"))}
+"""By the first byte of a syslog or klog log: the text that states an error as a number or a letter."""
+_CONTAINER = re.compile(rb"[0-9]{4}-\S{10,40} std(?:out|err) [FP] \{")
+_NUMBERED = re.compile(rb'ev(?:el(?:no)?|erity(?:_?[Nn]umber|Level)?)\\?" ?: ?\\?"?[0-9]')
+"""A level of a JSON line that may be a number, also within the text that a container printed."""
+_NAMED = re.compile(rb'(\\?"([A-Za-z0-9_.@$-]{1,60})\\?" ?: ?(?:\\?")?)')
+"""What precedes a value, and its name."""
+_HEAD_BYTES = 4096
 _KEY = b'error":'
 _REMEMBERED_LINES, _LONGEST_REMEMBERED_BYTES = 1024, 256
 """Repeated short lines are parsed once: a small compressed body can hold a million."""
-_PIECE_BYTES, _OVERLAP_BYTES = 1024 * 1024, 8
+_PIECE_BYTES, _OVERLAP_BYTES = 1024 * 1024, 80
 """The overlap has the rest of a word or key that begins in a piece."""
 _TRACEBACK, _THREAD, _FRAME = b"Traceback (most recent call last):", b"Exception in thread ", b"\n" + FRAMES[0]
 _MAX_LINES_BEFORE = 64
@@ -69,17 +73,36 @@ def _states_error(read: LineParser, raw: bytes) -> bool:
 def _candidates(body: bytes) -> Iterator[int]:
     """Starts of the lines that may state an error, in order. In pieces: the starts of many short lines take 20 times their bytes."""
     first, last = body[:1], -1
-    if first in _NUMBERS and (first != b"<" or _is_severe(body, 0)):
+    signs = _numbers_of_json(body) if first == b"{" or _CONTAINER.match(body) else _NUMBERS.get(first, ())
+    if signs and (first != b"<" or _is_severe(body, 0)):
         yield (last := 0)
     for at in range(0, len(body), _PIECE_BYTES):
         piece = body[at : at + _PIECE_BYTES + _OVERLAP_BYTES]
         lowered = piece.lower()
         starts = {start for word in _WORDS for start in _line_starts(lowered, word, _PIECE_BYTES)}
-        numbered = {start for sign in _NUMBERS.get(first, ()) for start in _line_starts(piece, sign, _PIECE_BYTES)}
+        numbered = {start for sign in signs for start in _line_starts(piece, sign, _PIECE_BYTES)}
         starts |= {start for start in numbered if first != b"<" or _is_severe(body, at + start)}
         for start in sorted({at + start if start else body.rfind(b"\n", 0, at) + 1 for start in starts}):
             if start > last:
                 yield (last := start)
+
+
+def _numbers_of_json(body: bytes) -> tuple[bytes, ...]:
+    """The texts that state an error as a number, by the names of the first line."""
+    end = body.find(b"\n", 0, _HEAD_BYTES)
+    head = body[: _HEAD_BYTES if end < 0 else end]
+    if _NUMBERED.search(head) or b'"PRIORITY' in head or b'"pri"' in head or b'"$date"' in head:
+        return _numbers_of_names(tuple(_NAMED.findall(head)))
+    return ()
+
+
+@lru_cache(_REMEMBERED_LINES)
+def _numbers_of_names(named: Sequence[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
+    before = {name.decode(): text for text, name in named}
+    if "$date" in before and "s" in before:
+        return before["s"] + b"E", before["s"] + b"F"  # MongoDB's letters
+    numbers = READINGS[tuple(before)].numbers
+    return tuple({before[name] + digit.encode() for name, scale in numbers for digit in scale.error_digits})
 
 
 def _is_severe(body: bytes, start: int) -> bool:

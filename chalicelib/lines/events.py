@@ -12,8 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from chalicelib.lines.fields import parse_json_with
-from chalicelib.lines.formats import PLAIN, LogFormat
+from chalicelib.lines.formats import PLAIN, LogFormat, parse_json_with
 from chalicelib.lines.layout import LineParser
 from chalicelib.lines.levels import ERROR, is_error
 from chalicelib.lines.parsed import ParsedLine

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, tzinfo
-from functools import lru_cache, partial
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import cache, lru_cache, partial
 from itertools import groupby
 from typing import Any
 
 from chalicelib.lines import layouts
-from chalicelib.lines.fields import parse_json_with, parse_logfmt_with
+from chalicelib.lines.fields import PrintedParser, parse_logfmt_with, parse_objects_with
 from chalicelib.lines.layout import LineLayout, LineParser
 from chalicelib.lines.parsed import ParsedLine
 from chalicelib.lines.text import later_states
@@ -190,6 +190,56 @@ def _nothing_with(time_parser: TimestampParser) -> LineParser:
     return lambda text: None
 
 
+def parse_json_with(time_parser: TimestampParser) -> LineParser:
+    """Parses one JSON object per line; see ``fields.parse_objects_with``."""
+    return parse_objects_with(time_parser, _parse_printed_with(time_parser))
+
+
+_CONTAINER = re.compile(rf"{ISO.pattern}\S{{0,40}} std(?:out|err) ", re.ASCII)
+"""A line of a runtime in that of another is text, so that the work on a line is bounded."""
+
+
+class _NoZone(tzinfo):
+    """Of times that are not valid without a zone."""
+
+    def utcoffset(self, at: datetime | None) -> timedelta | None:
+        raise ValueError("the time states no zone")
+
+    dst = utcoffset
+
+    def tzname(self, at: datetime | None) -> str | None:
+        raise ValueError("the time states no zone")
+
+
+def _parse_printed_with(time_parser: TimestampParser) -> PrintedParser:
+    """Parses the text that a program printed, within the line of a container's runtime, in any format. The text's time counts if it states its
+    zone, else the runtime's."""
+    parsers = cache(lambda: (parse_objects_with(time_parser), _any_with(time_parser)))
+
+    def parse(text: str, timestamp: int | None) -> ParsedLine | None:
+        if _CONTAINER.match(text):
+            return None
+        parse_object, parse_text = parsers() if timestamp is None else _zoned_parsers()
+        printed = (parse_object if text[:1] == "{" else parse_text)(text)
+        return printed if printed is None or printed.timestamp is not None else printed._replace(timestamp=timestamp)
+
+    return parse
+
+
+@cache
+def _zoned_parsers() -> tuple[LineParser, LineParser]:
+    time_parser = TimestampParser(_NoZone())
+    return parse_objects_with(time_parser), _any_with(time_parser)
+
+
+_parse_printed = _parse_printed_with(TimestampParser())
+
+
+def _with_printed(parsed: ParsedLine) -> ParsedLine:
+    """The line of a container's runtime with the columns of the text that was printed."""
+    return _parse_printed(parsed.message, parsed.timestamp) or parsed
+
+
 PLAIN = LogFormat("plain", "anything", _nothing_with, _ANYTHING)
 """No known format. Single lines may still be in other formats."""
 
@@ -235,7 +285,7 @@ FORMATS: tuple[LogFormat, ...] = (
     _known("zap", layouts.ZAP, _ISO_TAB, "2026-11-21T03:12:45.123Z\tINFO\torders\tload/main.go:12\t42 rows"),
     _known("lambda-node", layouts.LAMBDA_NODE, _ISO_TAB, "2026-11-21T03:12:45.123Z\t6f1a0c1e-8a55-4d3c-9d9b-0f6a2f1b7c11\tINFO\t42 rows"),
     _known("syslog-iso", layouts.SYSLOG_ISO, _ISO, "2026-11-21T03:12:45.123456+00:00 web1 sshd[1234]: Accepted publickey for etl"),
-    _known("cri", layouts.CRI, _ISO_S, "2026-11-21T03:12:45.123456789Z stdout F 42 rows"),
+    _known("cri", replace(layouts.CRI, refine=_with_printed), _ISO_S, "2026-11-21T03:12:45.123456789Z stdout F 42 rows"),
     _known("python-logger-first", layouts.PYTHON_LOGGER_FIRST, _ISO_LOGGER, "2026-11-21 03:12:45,123 orders.load INFO 42 rows"),
     _general("bracketed-level", layouts.ISO_BRACKETED_LEVEL, _ISO_MARK, "2026-11-21T03:12:45.123456Z [info     ] 42 rows      table=orders"),
     _general("level", layouts.ISO_LEVEL, _ISO_CAPITAL, "2026-11-21 03:12:45 INFO 42 rows"),

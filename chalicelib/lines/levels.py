@@ -77,13 +77,6 @@ def level_of_name(name: str) -> str | None:
     return level_of_python(int(numbered[1])) if numbered else None
 
 
-def level_of_number(number: float) -> str | None:
-    """0 to 7 as in syslog; from 10 on as in pino and bunyan: 10 is trace, 60 is fatal."""
-    if 0 <= number < len(SEVERITIES):
-        return SEVERITIES[int(number)]
-    return ORDER[min(int(number) // 10, len(ORDER)) - 1] if 10 <= number < 100 else None
-
-
 def level_of_python(number: float) -> str | None:
     """Python's ``levelno``: 10 is debug, 50 is critical."""
     return ORDER[min(int(number) // 10, len(ORDER) - 1)] if 0 < number < 100 else None

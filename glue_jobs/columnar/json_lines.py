@@ -1,7 +1,8 @@
 """Matches lines of JSON objects by their shape: the names of an object in order, and the types of their values.
 
 The lines of a log have few shapes. Each becomes one pattern, in which all values are texts without escapes, numbers, or literals. Other
-objects, such as nested ones, are left to the row parser, whose functions also read each distinct time and level.
+objects, such as nested ones and the records of a container's runtime, are left to the row parser, whose functions also read each distinct
+time and level.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chalicelib.lines.fields import FieldNamesCache, first_level, first_time, without_place
+from chalicelib.lines.field_names import READINGS, Scale
+from chalicelib.lines.fields import time_of, without_place, word_level
 from chalicelib.lines.levels import ORDER
 from chalicelib.lines.text import decode_line
 from chalicelib.lines.timestamps import TimestampParser
@@ -42,14 +44,16 @@ _decode = json.JSONDecoder(strict=False, object_pairs_hook=tuple).raw_decode
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """``pattern`` has a group for each named value. Groups of times and levels with their names, in order of precedence; of the logger
-    and of the message, which are texts; None: there is none."""
+    """``pattern`` has a group for each named value. Groups of times; of levels that are words and of those that are numbers, with their functions,
+    in order of precedence; of the logger and of the message, which are texts; None: there is none. ``level``: see ``Reading``."""
 
     pattern: str
-    times: tuple[tuple[str, str], ...]
-    levels: tuple[tuple[str, str], ...]
+    times: tuple[str, ...]
+    words: tuple[str, ...]
+    numbers: tuple[tuple[str, Scale], ...]
     logger: str | None
     message: str | None
+    level: str | None
     texts: frozenset[str]
 
 
@@ -95,20 +99,22 @@ def _shape_of(text: str) -> _Shape | None:
         return None
     groups = {name: f"v{number}" for number, name in enumerate(names)}
     texts = {name for name, value in pairs if isinstance(value, str)}
-    times, levels, loggers, messages = FieldNamesCache()[names]
-    logger, message = (next((name for name in known if name in texts), None) for known in (loggers, messages))
-    used = {*times, *levels, logger, message}
-    if not used - {None}:
+    reading = READINGS[names]
+    logger, message = (next((name for name in known if name in texts), None) for known in (reading.loggers, reading.messages))
+    used = {*reading.times, *reading.words, *dict(reading.numbers), logger, message}
+    if not used - {None} or reading.printed or reading.has_nanos:
         return None
     kinds = {name: f"?P<{group}>" if name in used else "?:" for name, group in groups.items()}
     parts = (f'"{re.escape(name)}"{_SPACE}:{_SPACE}{_value(value).format(kinds[name])}' for name, value in pairs)
     pattern = rf"^\{{{_SPACE}{f'{_SPACE},{_SPACE}'.join(parts)}{_SPACE}\}}{_SPACE}(?m:$)"
     return _Shape(
         pattern,
-        tuple((groups[name], name) for name in times),
-        tuple((groups[name], name) for name in levels),
+        tuple(groups[name] for name in reading.times),
+        tuple(groups[name] for name in reading.words),
+        tuple((groups[name], scale) for name, scale in reading.numbers),
         groups[logger] if logger else None,
         groups[message] if message else None,
+        reading.level,
         frozenset(groups[name] for name in texts),
     )
 
@@ -133,8 +139,8 @@ def _by_shape(shape: _Shape, time_parser: TimestampParser, block: LineBlock, lin
 
 def _columns(shape: _Shape, time_parser: TimestampParser, block: LineBlock, lines: Ints, groups: pa.StructArray) -> LineMatches:
     """The columns of lines with these groups, without lines that have neither time, level nor message."""
-    us, has_time = _first(shape, shape.times, groups, lambda name, value: first_time({name: value}, (name,), time_parser))
-    level, has_level = _first(shape, shape.levels, groups, _level_number)
+    us, has_time = _first(shape, groups, [(group, partial(time_of, time_parser=time_parser)) for group in shape.times])
+    level, has_level = _levels(shape, groups, has_time)
     is_line = has_time | has_level | (shape.message is not None)
     taken, at = lines[is_line], pa.array(np.flatnonzero(is_line))
     messages = groups.field(shape.message).take(at) if shape.message else spans(block.data, block.starts[taken], block.ends[taken])
@@ -143,15 +149,27 @@ def _columns(shape: _Shape, time_parser: TimestampParser, block: LineBlock, line
     return LineMatches(taken, us[is_line], has_time[is_line], levels, loggers, block.starts[taken], messages)
 
 
-def _first(
-    shape: _Shape, fields: tuple[tuple[str, str], ...], groups: pa.StructArray, read: Callable[[str, Any], int | None]
-) -> tuple[Ints, Bools]:
+def _levels(shape: _Shape, groups: pa.StructArray, has_time: Bools) -> tuple[Ints, Bools]:
+    """The numbers of the levels, and whether there is one."""
+    level, has_level = _first(shape, groups, [(group, partial(_number, word_level)) for group in shape.words])
+    for group, scale in shape.numbers:
+        number, is_number = _first(shape, groups, [(group, partial(_number, scale.level))])
+        is_new = is_number & ~has_level & (has_time | (not scale.is_timed))
+        level[is_new] = number[is_new]
+        has_level |= is_new
+    if shape.level is not None:
+        level[~has_level] = ORDER.index(shape.level)
+        has_level[:] = True
+    return level, has_level
+
+
+def _first(shape: _Shape, groups: pa.StructArray, fields: Sequence[tuple[str, Callable[[Any], int | None]]]) -> tuple[Ints, Bools]:
     """The first valid number of some fields, and whether there is one. Each distinct value is read once."""
     numbers, is_valid = np.zeros(len(groups), np.int64), np.zeros(len(groups), np.bool_)
-    for group, name in fields:
+    for group, read in fields:
         values = groups.field(group).dictionary_encode()
         texts = values.dictionary.to_pylist()
-        numbers_of = [read(name, text if group in shape.texts else json.loads(text)) for text in texts]
+        numbers_of = [read(text if group in shape.texts else json.loads(text)) for text in texts]
         place = np.asarray(values.indices)
         is_new = ~is_valid & np.array([each is not None for each in numbers_of], np.bool_)[place]
         numbers[is_new] = np.array([each or 0 for each in numbers_of], np.int64)[place][is_new]
@@ -159,8 +177,8 @@ def _first(
     return numbers, is_valid
 
 
-def _level_number(name: str, value: Any) -> int | None:
-    level = first_level({name: value}, (name,))
+def _number(level_of: Callable[[Any], str | None], value: Any) -> int | None:
+    level = level_of(value)
     return None if level is None else ORDER.index(level)
 
 

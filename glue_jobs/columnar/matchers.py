@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 
-from chalicelib.lines.fields import parse_json_with
-from chalicelib.lines.formats import FORMATS, LogFormat
+from chalicelib.lines.formats import FORMATS, LogFormat, parse_json_with
 from chalicelib.lines.layout import LineLayout
 from glue_jobs.columnar.json_lines import JsonMatcher
 from glue_jobs.columnar.matching import FirstMatcher, FixedMatcher, LevelMatcher, LineMatcher, PatternMatcher, RestMatcher

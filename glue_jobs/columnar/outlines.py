@@ -13,8 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from chalicelib.lines.events import MAX_EVENT_BYTES, MAX_EVENT_LINES, LineEvent, group_lines
-from chalicelib.lines.fields import parse_json_with
-from chalicelib.lines.formats import LogFormat
+from chalicelib.lines.formats import LogFormat, parse_json_with
 from chalicelib.lines.layout import LineParser
 from chalicelib.lines.timestamps import TimestampParser
 from glue_jobs.columnar.blocks import INDENTED, Bools, Bytes, Ints, LineBlock, bytes_among

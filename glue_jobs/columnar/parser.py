@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chalicelib.lines.events import MAX_EVENT_BYTES, MAX_EVENT_LINES, LineEvent, group_lines
-from chalicelib.lines.fields import parse_json_with
-from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat
+from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat, parse_json_with
 from chalicelib.lines.levels import ORDER, is_error
 from chalicelib.lines.parsed import ParsedLine
 from chalicelib.lines.text import decode_line

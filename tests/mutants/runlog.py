@@ -38,6 +38,13 @@ MUTANTS = (
             "a critical event does not count as an error", "tests/unit/test_levels.py"),
         ("_is_severe", "int(priority) % 8", "int(priority) // 8", "a syslog priority has its severity in the last three bits"),
         ("_traces", "_record_before(body, start, done, read)", "start", "the trace of an error is counted again")),
+    *group("chalicelib.lines.field_names", "tests/unit/test_field_names.py",
+        ("Producer.wrote", "self.has <= names", "True", "numbers of data are levels"),
+        ("reading_of", "any((each.is_data for each in wrote))", "False", "fields of replicated rows are those of log lines"),
+        ("reading_of", "words or messages or wrote", "True", "dates of data are times of lines")),
+    *group("chalicelib.lines.fields", "tests/unit/test_field_names.py",
+        ("number_level", "has_time or not scale.is_timed", "True", "a number beside a duration is a level"),
+        ("_cut_text", "(len(before) - len(before.rstrip('\\\\'))) % 2", "0", "a line that is cut within an escape sequence has no message")),
     # the outcome of a run that reports none
     *group("chalicelib.runlog.run_end_finder", "tests/functional/test_http_outcomes.py",
         ("RunEndFinder.find_abandoned", "not is_started and (entry.is_keyed or entry.events)", "entry.is_keyed or entry.events",

@@ -32,7 +32,7 @@ from tests.sampling import examples
 
 Columns = tuple[int, int, int | None, str | None, str | None, str, bytes]
 """First line, line behind the last, time, level, logger, message, bytes with newlines."""
-BY_ROWS = {"logfmt", "kafka", "access", "python-logger-first"}
+BY_ROWS = {"logfmt", "cri", "kafka", "access", "python-logger-first"}
 """Formats without a matcher. A pattern that leaves the others makes reads of its logs many times slower."""
 ERROR = b"2026-11-21 03:12:45,123 - orders.load - ERROR - failed"
 INFO = b"2026-11-21 03:12:45 - orders - INFO - 42 rows"

@@ -31,7 +31,7 @@ from chalicelib.events.event import NewEvent
 from chalicelib.events.ports import Refused
 from chalicelib.events.weight import weight
 from chalicelib.events.well_formed import well_formed, well_formed_text
-from chalicelib.lines.levels import OTLP_NUMBERS, level_of_otlp
+from chalicelib.lines.levels import OTLP_NUMBERS, level_of_otlp, level_of_word
 
 MAX_RECORDS = 50_000
 MAX_FIELDS = 1_000_000
@@ -257,7 +257,7 @@ def _word_of(value: Any) -> str:
 
 def _level(record: _Record) -> str | None:
     """From the severity number; if that is unspecified, from the severity text."""
-    return level_of_otlp(record.severity) or (records.level_of(record.severity_text) if record.severity_text else None)
+    return level_of_otlp(record.severity) or level_of_word(record.severity_text)
 
 
 def _severity_of(level: str) -> int:

@@ -1,4 +1,4 @@
-"""Converts objects with fields, which most agents send, to events and back: finds the fields of message, time and level.
+"""Converts objects with fields, which most agents send, to events and back. Which fields hold message, time and level is in ``lines.field_names``.
 
 A field that became part of the event unchanged (the message; a level or a time already in our form) is not repeated in the data; a
 field that was converted (``"warn"`` to WARNING, ISO 8601 to milliseconds) stays there as sent. Fields for Runlake are in an object
@@ -14,14 +14,12 @@ from typing import Any
 from chalicelib.events.codecs.items import Decoded, marked
 from chalicelib.events.codecs.json_text import NotJson, compact
 from chalicelib.events.event import NewEvent
-from chalicelib.events.fields import MISSING, at
 from chalicelib.events.stated_end import data_of_end
-from chalicelib.lines.levels import LEVELS, level_of_number, level_of_word
+from chalicelib.lines.field_names import READINGS, Reading, lift
+from chalicelib.lines.fields import first_text, nanos_of, number_level, time_of, word_level
+from chalicelib.lines.levels import LEVELS
 from chalicelib.lines.timestamps import TimestampParser
 
-MESSAGES = ("message", "log", "msg", "short_message", "MESSAGE", "@message", "body", "text")
-TIMES = ("@timestamp", "timestamp", "time", "date", "ts", "ISODATE", "timereported", "eventTime", "timeMillis", "created")
-LEVEL_NAMES = ("level", "log.level", "severity", "levelname", "lvl", "loglevel", "log_level", "PRIORITY", "severity_text")
 OWN = "runlake"
 _OWN_PREFIX = "runlake."
 _NS_OF_MS = 1_000_000
@@ -55,8 +53,13 @@ def decoded(index: int, record: Any, clock: TimestampParser, sources: Mapping[st
     if not record:
         raise ValueError("the record is empty")
     own, data = split_own(record)
-    moment = moment or _time(data, clock)
-    level, message = _level(data), _message(data)
+    names = (*data, "time") if moment and "time" not in data else tuple(data)  # the agent may have moved the time out of the record
+    fields, reading = data, READINGS[names]
+    if reading.parts:
+        fields = dict(data)
+        reading = lift(fields, reading)
+    moment = moment or _time(data, fields, reading, clock)
+    level, message = _level(data, fields, reading, moment.ms is not None), _message(data, fields, reading)
     event = new_event(message, moment, level, data, own)
     return Decoded(index, event, {**sources, "record": record}, writer_of(own), moment.is_fine)
 
@@ -93,55 +96,41 @@ def writer_of(own: Own) -> str | None:
     return writer
 
 
-def level_of(value: Any) -> str | None:
-    """The level for an agent's word or syslog number."""
-    if isinstance(value, str):
-        word = value.strip()
-        return LEVELS.get(word) or (level_of_number(int(word)) if word.isdecimal() and len(word) < 3 else level_of_word(word))
-    return level_of_number(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
 def line_of(text: str) -> str:
     """A text without its line's end, which would add an empty line to the log."""
     return text.rstrip("\r\n") if text.endswith("\n") else text
 
 
-def _message(data: dict[str, Any]) -> str:
-    for name in MESSAGES:
-        value = data.get(name)
-        if isinstance(value, str):
-            del data[name]
-            return line_of(value)
+def _message(data: dict[str, Any], fields: Mapping[str, Any], reading: Reading) -> str:
+    names = (*dict(reading.printed), *reading.messages) if reading.printed else reading.messages
+    for name in names:
+        value = fields[name]
+        if (text := value if isinstance(value, str) else first_text(fields, (name,))) is not None:
+            data.pop(name, None)
+            return line_of(text)
     return compact(data)
 
 
-def _level(data: dict[str, Any]) -> str | None:
-    for name in LEVEL_NAMES:
-        value = data[name] if name in data else at(data, name) if "." in name else MISSING
-        if value is not MISSING and (level := level_of(value)) is not None:
+def _level(data: dict[str, Any], fields: Mapping[str, Any], reading: Reading, has_time: bool) -> str | None:
+    for name in reading.words:
+        value = fields[name]
+        if level := (LEVELS.get(value) if isinstance(value, str) else None) or word_level(value):
             if data.get(name) == level:
                 del data[name]
             return level
-    return None
+    return number_level(fields, reading, has_time) if reading.numbers else reading.level
 
 
-def _time(data: dict[str, Any], clock: TimestampParser) -> Moment:
-    for name in TIMES:
-        if name not in data:
-            continue
-        value = data[name]
-        us = _us(value, clock)
+def _time(data: dict[str, Any], fields: Mapping[str, Any], reading: Reading, clock: TimestampParser) -> Moment:
+    for name in reading.times:
+        value = fields[name]
+        us = clock.parse_text(value) if isinstance(value, str) else time_of(value, clock)
         if us is not None and us >= 0:
+            us += nanos_of(fields) // 1000 if reading.has_nanos else 0
             if type(value) is int and value * _US_OF_MS == us:
-                del data[name]
+                data.pop(name, None)
             return Moment(us // _US_OF_MS, us % _US_OF_MS != 0)
     return Moment()
-
-
-def _us(value: Any, clock: TimestampParser) -> int | None:
-    if isinstance(value, str):
-        return clock.parse_text(value)
-    return clock.parse_number(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def record_of(event: NewEvent, time_name: str = "@timestamp") -> dict[str, Any]:
