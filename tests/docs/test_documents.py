@@ -89,6 +89,7 @@ def test_values_follow_from_template_and_code() -> None:
         "unfinished-uploads": "1 day",
         "five-failures": f"{1 + 2 + 3 + 4} minutes",
         "ten-failures": f"{sum(range(1, 10))} minutes",
+        "joined-parts": "1 MiB",
     }
     stale = "<!-- value: five-failures -->a quarter of an hour<!-- value: end -->"
     assert generate.regenerated(stale, Path("page.md")) == "<!-- value: five-failures -->10 minutes<!-- value: end -->"
