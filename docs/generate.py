@@ -37,6 +37,8 @@ from chalicelib.events import text as event_text
 from chalicelib.events.codecs import parts
 from chalicelib.explanation import explanation, families, ranking, run_explainer
 from chalicelib.ingestion import run_files
+from chalicelib.lines import field_names, formats
+from chalicelib.lines.timestamps import TimestampParser
 from chalicelib.routes import (
     archive_queries,
     budgets,
@@ -55,6 +57,18 @@ DOCS = Path(__file__).parent
 PROJECT = DOCS.parent
 _VALUE = re.compile(r"(<!-- value: ([a-z-]+) -->)([^<]*)(<!-- value: end -->)")
 _size = http_api.size
+UNREAD_FORMATS = {
+    "CEF": "CEF:0|Example|Orders|1.0|100|Load failed|8|src=192.0.2.7",
+    "IIS (W3C extended)": "2026-11-21 03:12:45 192.0.2.7 GET /orders - 443 - 198.51.100.4 curl/8.5.0 - 500 0 0 15",
+    "PostgreSQL's csvlog": '2026-11-21 03:12:45.123 UTC,"etl","orders",1234,"[local]",6920,1,"SELECT",,3/7,0,ERROR,42P01,"no such table"',
+    "Db2's db2diag.log": "2026-11-21-03.12.45.123456+060 E1234A500 LEVEL: Error",
+    "Oracle's alert log": "ORA-00600: internal error code, arguments: [x]",
+    "load balancers of AWS": 'https 2026-11-21T03:12:45.123456Z app/orders/1 192.0.2.7:4711 10.0.0.1:80 0.000 0.001 0.000 502 502 34 366 "GET https://x:443/ HTTP/1.1"',
+    "Windows events in XML": '<Event xmlns="x"><System><Level>2</Level><TimeCreated SystemTime="2026-11-21T03:12:45Z"/></System></Event>',
+    "Go's goroutine dumps": "goroutine 1 [running]:",
+}  # fmt: skip
+_EXAMPLES_US = 1_795_230_765_000_000
+"""The time of the examples of log formats: 2026-11-21 03:12:45 UTC."""
 _BLOCK = re.compile(r"(<!-- generated: ([a-z-]+) -->\n)(.*?)(<!-- generated: end -->)", re.DOTALL)
 
 STATUSES = {
@@ -268,6 +282,40 @@ def _memory(size: int | dict[str, str], parameters: dict[str, Any]) -> str:
     return f"`{size['Ref']}`, {parameters[size['Ref']]['Default']} MB"
 
 
+def _log_formats() -> str:
+    clock = TimestampParser(reference_us=_EXAMPLES_US)
+    rows = []
+    for each in formats.FORMATS:
+        parsed = each.bind(clock)(each.example)
+        assert parsed is not None, each.name
+        rows.append((f"`{each.name}`", _code(each.example), parsed.level or "", _code(parsed.logger or ""), _code(parsed.message)))
+    return _table(("format", "an example", "level", "logger", "message"), rows)
+
+
+def _json_producers() -> str:
+    def row(name: str, each: field_names.Producer) -> tuple[str, ...]:
+        signature = " ".join(f"`{name}`" for name in sorted(each.has))
+        others = ", one of " + " ".join(f"`{name}`" for name in sorted(each.any_of)) if each.any_of else ""
+        numbers = ", ".join(f"`{name}`" for name, _ in each.numbers)
+        return name, signature + others, "data, no log lines" if each.is_data else numbers
+
+    rows = (row(name, each) for name, each in field_names.PRODUCERS.items())
+    return _table(("records of", "which have", "whose numbers are levels"), rows)
+
+
+def _unread_formats() -> str:
+    read = formats.ANY.reader()
+    rows = []
+    for name, example in UNREAD_FORMATS.items():
+        parsed = read(example)
+        rows.append((name, _code(example), "the time" if parsed is not None and parsed.timestamp is not None else "nothing"))
+    return _table(("format", "an example", "what is read"), rows)
+
+
+def _code(text: str) -> str:
+    return "`" + text.replace("|", "\\|").replace("\t", "⇥") + "`" if text else ""
+
+
 def _figures(table_: str) -> str:
     return figures.markdown(figures.load()[table_])
 
@@ -381,6 +429,9 @@ def _explanation_families() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     **{f"operations-{name.replace('_', '-')}": partial(_operations, name) for name in openapi.RESOURCES},
+    "log-formats": _log_formats,
+    "json-producers": _json_producers,
+    "unread-formats": _unread_formats,
     "errors": _errors,
     "archive-errors": _archive_errors,
     "metrics": _metrics,

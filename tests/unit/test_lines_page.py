@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from chalicelib.lines import events as events_module
-from chalicelib.lines.format_detection import SAMPLE_LINES
-from chalicelib.lines.formats import FORMATS
+from chalicelib.lines.format_detection import SAMPLE_LINES, detect_format
+from chalicelib.lines.formats import ANY, FORMATS
 from chalicelib.lines.timestamps import TimestampParser
+from docs.generate import UNREAD_FORMATS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "log-formats.md").read_text()
 WORDS = " ".join(PAGE.split())
@@ -28,18 +29,20 @@ def _plain(cell: str) -> str:
     return cell.removeprefix("`").removesuffix("`").replace("\\|", "|").replace("⇥", "\t")
 
 
-def test_every_format_with_the_columns_of_its_example() -> None:
+def test_each_example_is_of_its_format_alone_and_with_others() -> None:
     clock = TimestampParser(reference_us=1_795_230_765_000_000)
-    shown = {
-        name: (example, level, logger, message)
-        for name, example, level, logger, message in rows("Recognized formats", "Parse rates")
-    }
-    expected = {}
+    shown = {row[0]: row[1] for row in rows("Recognized formats", "Many lines at once") if len(row) == 5}
+    assert shown == {each.name: each.example for each in FORMATS}
     for each in FORMATS:
-        parsed = each.reader(clock)(each.example)
-        assert parsed is not None
-        expected[each.name] = (each.example, parsed.level or "", parsed.logger or "", parsed.message)
-    assert shown == expected
+        parsed = each.bind(clock)(each.example)
+        assert parsed is not None and each.reader(clock)(each.example) == parsed
+        assert detect_format([each.example.encode()]).reader(clock)(each.example) == parsed
+
+
+def test_formats_that_are_not_recognized_have_neither_level_nor_logger() -> None:
+    for example in UNREAD_FORMATS.values():
+        parsed = ANY.reader()(example)
+        assert parsed is None or (parsed.level, parsed.logger) == (None, None), example
 
 
 def test_every_format_that_was_measured_is_there() -> None:
