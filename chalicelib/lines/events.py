@@ -41,6 +41,9 @@ _TRACE = re.compile(rb"(?:  \+ Exception Group )?Traceback \(most recent call la
 _EXCEPTION = re.compile(rb"Caused by: |(?:[A-Za-z_$][\w$]*+\.)++[A-Z][\w$]*+(?::|\s*$)")
 """A Java exception with its class: a trace if frames follow."""
 FRAMES = (b"\tat ", b"\t... ")
+_JAVA_HEADER = re.compile(rb"[A-Z][a-z]{2} [0-9]{2}, [0-9]{4} [0-9]{1,2}:[0-9]{2}:[0-9]{2} [AP]M (\S+)(?: \S+)?\r?$")
+_JAVA_LEVEL = re.compile(rb"(?:SEVERE|WARNING|INFO|CONFIG|FINE|FINER|FINEST): ")
+"""The two lines with which a record of java.util.logging begins."""
 _LOOK_BYTES = 1000
 _OPENERS = frozenset({b"{", b"["})
 
@@ -85,7 +88,7 @@ def group_lines(
     line = last = -1
     first, parsed = b"", _NOTHING
     rest: list[bytes] = []
-    size = 0
+    size = heads = 0
     for number, raw in lines:
         text = decode_line(raw)
         line_parsed = read(text)
@@ -102,8 +105,12 @@ def group_lines(
                 if is_lower and raw.startswith(FRAMES) and _is_exception(first, rest):
                     if rest:
                         exception = rest.pop()
-                        yield _joined(line, first, rest, parsed, read_json) if rest else _new(LineEvent, (line, first, 1, parsed))
-                        line, first, rest = last, exception, []  # lines before it may be missing
+                        yield (
+                            _joined(line, first, rest, parsed, read_json, heads)
+                            if rest
+                            else _new(LineEvent, (line, first, 1, parsed))
+                        )
+                        line, first, rest, heads = last, exception, [], 0  # lines before it may be missing
                         size, parsed = len(first), ParsedLine(None, ERROR, None, decode_line(first))
                     elif parsed.level is None:
                         parsed = parsed._replace(level=ERROR)
@@ -112,14 +119,24 @@ def group_lines(
                 last = number
                 continue
             line_parsed = ParsedLine(None, ERROR if begins_trace(raw) else None, None, text)
+        elif (
+            line_parsed.timestamp is None
+            and not rest
+            and len(first) + len(raw) < MAX_EVENT_BYTES
+            and MAX_EVENT_LINES > 1
+            and (logger := java_logger(first, raw)) is not None
+        ):
+            rest, size, heads, last = [raw], len(first) + len(raw) + 1, 1, number
+            parsed = ParsedLine(parsed.timestamp, line_parsed.level, logger, line_parsed.message)
+            continue
         if rest:
-            yield _joined(line, first, rest, parsed, read_json)
-            rest = []
+            yield _joined(line, first, rest, parsed, read_json, heads)
+            rest, heads = [], 0
         elif line >= 0:
             yield _new(LineEvent, (line, first, 1, parsed))
         line, first, parsed = number, raw, line_parsed
     if final and line >= 0:
-        yield _joined(line, first, rest, parsed, read_json) if rest else LineEvent(line, first, 1, parsed)
+        yield _joined(line, first, rest, parsed, read_json, heads) if rest else LineEvent(line, first, 1, parsed)
 
 
 def count_continuation_lines(lines: Iterable[bytes], format: LogFormat = PLAIN, time_parser: TimestampParser | None = None) -> int:
@@ -131,13 +148,19 @@ def count_continuation_lines(lines: Iterable[bytes], format: LogFormat = PLAIN, 
     read = format.reader(time_parser)
     count, uncertain, previous = 0, True, b""
     for raw in lines:
-        indented = raw[:1] in INDENTATION
-        if not certainly_continues(raw) and (
+        indented = raw[:1] in INDENTATION or (not count and _JAVA_LEVEL.match(raw) is not None)
+        if not (certainly_continues(raw) or (indented and raw[:1] not in INDENTATION)) and (
             read(decode_line(raw)) is not None or not (indented or uncertain or _follows(raw, previous))
         ):
             break
         count, uncertain, previous = count + 1, indented or raw.endswith(_TRACE_BEGINS), raw
     return count
+
+
+def java_logger(first: bytes, second: bytes) -> str | None:
+    """The logger or class of a record of java.util.logging, if it begins with two lines: the second one has the level and the message."""
+    header = _JAVA_HEADER.match(first, 0, _LOOK_BYTES) if _JAVA_LEVEL.match(second) else None
+    return header[1].decode(errors="replace") if header else None
 
 
 def _goes_on(raw: bytes, first: bytes, rest: Sequence[bytes]) -> bool:
@@ -181,9 +204,10 @@ def _follows(raw: bytes, previous: bytes) -> bool:
     return raw[:1] in _OPENERS and raw.rstrip() in _OPENERS and previous.rstrip().endswith(b":")
 
 
-def _joined(line: int, first: bytes, rest: Sequence[bytes], parsed: ParsedLine, read_json: LineParser) -> LineEvent:
+def _joined(line: int, first: bytes, rest: Sequence[bytes], parsed: ParsedLine, read_json: LineParser, heads: int) -> LineEvent:
+    """``heads``: of the further lines, those that ``parsed`` has already."""
     raw = b"\n".join((first, *rest))
     if first.rstrip() == b"{" and (as_json := read_json(raw.decode(errors="replace"))) is not None:
         return LineEvent(line, raw, len(rest) + 1, as_json)
-    text = "\n".join((parsed.message, *map(decode_line, rest)))
+    text = "\n".join((parsed.message, *map(decode_line, rest[heads:])))
     return LineEvent(line, raw, len(rest) + 1, parsed._replace(message=text.rstrip("\n")))

@@ -9,7 +9,7 @@ from itertools import groupby, islice
 
 from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat
 from chalicelib.lines.text import INDENTATION, decode_line
-from chalicelib.lines.timestamps import ReadTimestamp, TimestampFormat, TimestampParser
+from chalicelib.lines.timestamps import ReadTimestamp, TimestampFormat, TimestampParser, rewritten
 
 SAMPLE_LINES = 1000
 """Only this many first lines of a sample are parsed."""
@@ -82,8 +82,12 @@ def _chosen(known: Mapping[LogFormat, int], texts: int) -> LogFormat:
 
 
 def parsed_counts(texts: Sequence[str]) -> Iterator[tuple[LogFormat, int]]:
-    """The number of texts that each format parses: formats with the least ``odds`` first, then in the order of FORMATS."""
+    """The number of texts that each format parses, as they are or with their time in ISO's notation: formats with the least ``odds``
+    first, then in the order of FORMATS."""
     by_first: dict[str, list[str]] = {}
+    others = [(other, text) for text in texts if (other := rewritten(text)) is not None]
+    original = dict(others)
+    texts = [*texts, *(other for other, _ in others)]
     for text in texts:
         by_first.setdefault(text[:1], []).append(text)
 
@@ -104,7 +108,8 @@ def parsed_counts(texts: Sequence[str]) -> Iterator[tuple[LogFormat, int]]:
     for each in _BY_ODDS:
         parse, then = each.bind(time_parser), each.prefix.then
         by_next = fitting(each.prefix.first, each.prefix.look).items()
+        fit = (text for next_, begun in by_next if not then or (next_ and next_ in then) for text in begun)
         yield (
             each,
-            sum(parse(text) is not None for next_, begun in by_next if not then or (next_ and next_ in then) for text in begun),
+            sum(parse(text) is not None and (text not in original or parse(original[text]) is None) for text in fit),
         )

@@ -19,7 +19,7 @@ from chalicelib.lines.fields import PrintedParser, parse_logfmt_with, parse_obje
 from chalicelib.lines.layout import LineLayout, LineParser
 from chalicelib.lines.parsed import ParsedLine
 from chalicelib.lines.text import later_states
-from chalicelib.lines.timestamps import FRACTION, ISO, ZONE, TimestampParser
+from chalicelib.lines.timestamps import FRACTION, ISO, ZONE, TimestampParser, rewritten
 
 _BYTE_ORDER_MARK = "\ufeff"
 _MAX_ZONES = 8
@@ -71,7 +71,12 @@ class LogFormat:
                     parses = by_next.get(seen["next"], parses) if by_next else parses
                 for parse in parses:
                     if (parsed := parse(text)) is not None:
+                        if _may_have_other_time(parsed, text) and (other := rewritten(text)) is not None:
+                            timed = read(other)
+                            return timed if timed is not None and timed.timestamp is not None else parsed
                         return parsed
+            if (other := rewritten(text)) is not None and (parsed := read(other)) is not None:
+                return parsed
             if text[:1] == _BYTE_ORDER_MARK:
                 return read(text.lstrip(_BYTE_ORDER_MARK), is_state)
             return rest(text) if rest is not None else None
@@ -92,6 +97,11 @@ def _of_states(read: LineParser, text: str) -> ParsedLine | None:
         if (later := read(state)) is not None:
             return later if parsed is None or parsed.timestamp is None or later.timestamp is not None else parsed
     return parsed
+
+
+def _may_have_other_time(parsed: ParsedLine, text: str) -> bool:
+    """Whether a line without a time may have one in another notation behind its level."""
+    return parsed.timestamp is None and parsed.level is not None and (text[:1] == "[" or text[1:2].isupper())
 
 
 _Parses = tuple[LineParser, ...]
@@ -148,7 +158,7 @@ _ISO_CAPITAL_OR_TAB = LinePrefix(_DIGITS, _ISO_LOOK, _CAPITALS + "\t")
 _ISO_LOGGER = LinePrefix(_DIGITS, _ISO_LOOK, _LOGGER)
 _ISO_WORD = LinePrefix(_DIGITS, _ISO_LOOK, _LETTERS + "[")
 _ISO_CAPITAL = LinePrefix(_DIGITS, _ISO_LOOK, _CAPITALS + "-|\t")
-_IN_BRACKETS = LinePrefix("[", r"\[[0-9]{4}[-/]")
+_IN_BRACKETS = LinePrefix("[", r"\[[0-9]{4}[-/.]")
 _SHORT = LinePrefix(_DIGITS, "[0-9]{2}/[0-9]{2}/[0-9]{2} ")
 _COMPACT = LinePrefix(_DIGITS, "[0-9]{6} [0-9]{6} ")
 _TIME = LinePrefix(_DIGITS, "[0-9]{2}:[0-9]{2}:")
@@ -157,7 +167,10 @@ _WORKER = LinePrefix("(", r"\([^()]*pid=")
 _SIGN = LinePrefix("#:", r"##\[|::|##vso")
 _SMALL = LinePrefix("tdiwfc", "[a-z]{4}: |t[a-z]*=[0-9]")
 _WEEKDAY = LinePrefix("[", r"\[(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ")
-_MONTH = LinePrefix("JFMASOND<", r"(?:<[0-9]{1,3}>)?[A-Z][a-z][a-z] [ 0-9][0-9] ")
+_MONTH = LinePrefix("JFMASOND<", r"(?:<[0-9]{1,3}>)?[A-Z][a-z][a-z] [ 0-9][ 0-9]")
+_MONTH_YEAR = LinePrefix("JFMASOND<" + _DIGITS, r"(?:<[0-9]{1,3}>)?(?:[0-9]{4} [A-Z]|[A-Z][a-z][a-z] [ 0-9]{1,3} [0-9]{4} )")
+_MONTH_COMMA = LinePrefix("JFMASOND", "[A-Z][a-z][a-z] [0-9]{2}, ")
+_DAY = LinePrefix("[" + _DIGITS, r"(?:[0-9]+:[A-Z]|\[[0-9]+\]) [0-9]")
 _PRIORITY = LinePrefix("<", "<[0-9]{1,3}>1 ")
 _LETTER = LinePrefix("IWEFDA", r"[IWEFD][0-9]{4}|[IWEFDA], \[")
 _CLIENT = LinePrefix(_DIGITS + ":" + _LETTERS, r"\S++ \S++ [^\[\]\"]*+\[[0-9]{2}/")
@@ -272,6 +285,7 @@ FORMATS: tuple[LogFormat, ...] = (
     _known("nlog", layouts.NLOG, _ISO_PIPE, "2026-11-21 03:12:45.1234|INFO|Orders.Load|42 rows"),
     _known("colons", layouts.COLONS, _ISO_COLON, "2026-11-21 03:12:45,123:INFO:orders.load:42 rows"),
     _known("oslo", layouts.OSLO, _ISO_NUMBER, "2026-11-21 03:12:45.123 1234 INFO nova.manager [req-1 - - - -] 42 rows"),
+    _known("squid", layouts.SQUID, _ISO_NUMBER, "2026-11-21T03:12:45.123Z    112 192.0.2.7 TCP_MISS/200 1234 GET http://shop/ - HIER_NONE/- -"),
     _known("nginx-error", layouts.NGINX_ERROR, _ISO_BRACKET, '2026/11/21 03:12:45 [error] 12#34: *9 open() "/x" failed (2: No such file)'),
     _known("postgres", layouts.POSTGRES, _ISO_BRACKET, "2026-11-21 03:12:45.123 UTC [1234] etl@orders LOG:  duration: 12.3 ms"),
     _known("rds", layouts.RDS, _ISO_COLON, "2026-11-21 03:12:45 UTC:192.0.2.7(49654):etl@orders:[1234]:LOG:  duration: 12.3 ms"),
@@ -304,6 +318,11 @@ FORMATS: tuple[LogFormat, ...] = (
     _known("hdfs", layouts.LOG4J_COMPACT, _COMPACT, "261121 031245 148 INFO dfs.DataNode$PacketResponder: Received block blk_38"),
     _known("syslog-5424", layouts.SYSLOG_5424, _PRIORITY, '<165>1 2026-11-21T03:12:45.123Z web1 orders 1234 ID47 [origin ip="192.0.2.7"] 42 rows'),
     _known("syslog", layouts.SYSLOG, _MONTH, "<38>Nov 21 03:12:45 web1 sshd[1234]: Accepted publickey for etl"),
+    _known("syslog-without-host", layouts.SYSLOG_PROCESS, _MONTH, "<38>Nov 21 03:12:45 sshd[1234]: Accepted publickey for etl"),
+    _catch_all("syslog-text", layouts.SYSLOG_ANYTHING, _MONTH, "Nov 21 03:12:45 web1 last message repeated 2 times"),
+    _known("syslog-year", layouts.SYSLOG_YEAR, _MONTH_YEAR, "<38>Nov 21 2026 03:12:45 web1 sshd[1234]: Accepted publickey for etl"),
+    _known("java-util-logging", layouts.JAVA_UTIL_LOGGING, _MONTH_COMMA, "Nov 21, 2026 3:12:45 AM com.example.Orders load"),
+    _known("redis", layouts.REDIS, _DAY, "1234:M 21 Nov 2026 03:12:45.123 * Ready to accept connections"),
     _known("apache-error", layouts.APACHE_ERROR, _WEEKDAY, "[Sat Nov 21 03:12:45.123456 2026] [core:error] [pid 12:tid 34] File does not exist: /x"),
     _known("ruby", layouts.RUBY, _LETTER, "I, [2026-11-21T03:12:45.123456 #1234]  INFO -- orders: 42 rows"),
     _known("klog", layouts.KLOG_LINE, _LETTER, "I1121 03:12:45.123456    1234 controller.go:12] 42 rows"),

@@ -18,16 +18,7 @@ from chalicelib.lines.levels import (
     spellings,
 )
 from chalicelib.lines.parsed import ParsedLine
-from chalicelib.lines.timestamps import (
-    ACCESS,
-    APACHE,
-    COMPACT,
-    ISO,
-    KLOG,
-    MONTH,
-    SHORT,
-    TIME,
-)
+from chalicelib.lines.timestamps import ACCESS, APACHE, COMPACT, DAY_FIRST, ISO, JAVA, KLOG, MONTH, MONTH_YEAR, NO_ZONE, SHORT, TIME
 
 _LEVEL = "(?P<level>[A-Za-z]{3,13}[1-5]?)"
 _CAPITALS = "(?P<level>[A-Z]{3,9}[1-5]?)"
@@ -46,7 +37,7 @@ _FILE = r"(?P<logger>[^\s:{}\[\]]++)(?::-?[0-9]+)?"
 
 _PYTHON = rf"(?: - \S++)?? - (?P<logger>\S++) - (?P<level>(?:{'|'.join(sorted(filter(str.isupper, filter(str.isalpha, LEVELS))))})[1-5]?) - "
 """Only known level names: a thread's name may precede the level, and a message may contain dashes."""
-_LOGGER_FIRST = rf" (?!UTC|GMT){_LOGGER}(?:\[[0-9]+\])?:? +\[?{_CAPITALS}\]?:? +(?:- )?"
+_LOGGER_FIRST = rf"{NO_ZONE} {_LOGGER}(?:\[[0-9]+\])?:? +\[?{_CAPITALS}\]?:? +(?:- )?"
 _PIPES = rf" \| {_LEVEL} *\| (?:(?P<logger>[\w.$<>-]++)(?::[^\s:]++:[0-9]+)? - )?"
 PYTHON = timestamped(ISO, _PYTHON)
 PYTHON_TIME = timestamped(TIME, _PYTHON)
@@ -98,6 +89,10 @@ OSLO_COLLECTED = timestamped(ISO, rf" [0-9]+ {_LEVEL} {_LOGGER} (?:\[[^\]]*\] ?)
 _CODE = r"(?::[0-9]+)?(?: ?\([^()\s]*+(?:\([0-9]+\))?\)(?::[0-9]+)?)?"
 """Code location: ``:12``, `` (Main.java:main(12))``, ``(main):12``."""
 _LOG4J = rf" (?:{_THREAD} )? *+{_LEVEL} ++(?:{_THREAD} ++)?{_LOGGER}(?:: | - |{_CODE}(?: *{_THREAD})?{_END_OF_LOGGER})"
+
+
+JAVA_UTIL_LOGGING = LineLayout(rf"(?P<second>{JAVA.pattern}) (?P<logger>[A-Za-z_$][\w$]*+\.[\w.$]++) ?(?=\S*$)", JAVA)
+"""The first of the two lines of a record: its class or logger, and its method. The second begins with the level (``events``)."""
 
 
 _AT_THE_END = re.compile(r"\(((?:[\w$-]++\.)+[\w$-]++)(?::[0-9]+)?\)", re.ASCII)
@@ -180,14 +175,21 @@ CI_MARK_ISO = timestamped(ISO, f" {_CI_MARK}", levels=_CI_LEVELS)
 
 _PRIORITIES = {str(number): SEVERITIES[number % 8] for number in range(192)}
 _PRIORITY = "<(?P<level>[0-9]{1,3})>"
-_HOST_AND_TAG = r"\S++ (?P<logger>[^\s:\[]++(?: [0-9][0-9.]*)?)(?:\[[^\]\s]*+\])?:(?: |$)"
-_HOST_AND_PROCESS = r" \S++ (?P<logger>[^\s:\[]++)\[[0-9]++\]:(?: |$)"
-_HOST_AND_KERNEL = r" \S++ (?P<logger>kernel):(?: |$)"
+OPTIONAL_PRIORITY = f"(?:{_PRIORITY})?"
+_HOST = r":*[^\s\[:]+(?::+[^\s\[:]+)*"
+"""Not a tag: without a colon at its end."""
+_HOST_AND_TAG = rf"{_HOST} (?P<logger>[^\s:\[]++(?: [0-9][0-9.]*)?)(?:\[[^\]\s]*+\])?:(?: |$)"
+_PROCESS = r"(?P<logger>[^\s:\[]+)\[[0-9]+\]:(?: |$)"
+_HOST_AND_PROCESS = rf"{NO_ZONE} (?:\S++ )?(?P<logger>[^\s:\[]++)\[[0-9]++\]:(?: |$)"
+_HOST_AND_KERNEL = rf"{NO_ZONE} (?:\S++ )?(?P<logger>kernel):(?: |$)"
 """Any text may follow an ISO timestamp, so the tag must be a process with its id, or the kernel."""
 _ZAP_PLACE = r"[^\s:]+\.go:[0-9]+\t"
-SYSLOG = timestamped(MONTH, rf" (?:{_HOST_AND_TAG})?", before=f"(?:{_PRIORITY})?", levels=_PRIORITIES)
-_SYSLOG_ISO_KERNEL = timestamped(ISO, _HOST_AND_KERNEL, before=f"(?:{_PRIORITY})?", levels=_PRIORITIES)
-SYSLOG_ISO = timestamped(ISO, _HOST_AND_PROCESS, before=f"(?:{_PRIORITY})?", levels=_PRIORITIES, otherwise=_SYSLOG_ISO_KERNEL)
+SYSLOG = timestamped(MONTH, f"{NO_ZONE} {_HOST_AND_TAG}", before=OPTIONAL_PRIORITY, levels=_PRIORITIES)
+SYSLOG_YEAR = timestamped(MONTH_YEAR, f"{NO_ZONE} {_HOST_AND_TAG}", before=OPTIONAL_PRIORITY, levels=_PRIORITIES)
+SYSLOG_PROCESS = timestamped(MONTH, f" {_PROCESS}", before=OPTIONAL_PRIORITY, levels=_PRIORITIES)
+SYSLOG_ANYTHING = timestamped(MONTH, f"{NO_ZONE}:? ", before=OPTIONAL_PRIORITY, levels=_PRIORITIES)
+_SYSLOG_ISO_KERNEL = timestamped(ISO, _HOST_AND_KERNEL, before=OPTIONAL_PRIORITY, levels=_PRIORITIES)
+SYSLOG_ISO = timestamped(ISO, _HOST_AND_PROCESS, before=OPTIONAL_PRIORITY, levels=_PRIORITIES, otherwise=_SYSLOG_ISO_KERNEL)
 SYSLOG_5424 = timestamped(
     ISO,
     r" \S++ (?:-|(?P<logger>\S++)) \S++ \S++ (?:-|(?:\[(?:[^\]\"]++|\"(?:[^\"\\]++|\\.)*\")*\])+)(?: \ufeff?|$)",
@@ -213,6 +215,7 @@ _POSTGRES = {
     "FATAL": CRITICAL,
     "PANIC": CRITICAL,
 }
+_REDIS = {".": DEBUG, "-": DEBUG, "*": INFO, "#": WARNING}
 _MYSQL = spellings(("note", "system"), INFO) | spellings(("warning",), WARNING) | spellings(("error",), ERROR)
 
 
@@ -231,6 +234,7 @@ ACCESS_LOG = timestamped(
     levels=_STATUSES,
     refine=_client_first,
 )
+SQUID = timestamped(ISO, r" +(?=[0-9]+ \S+ [A-Z_]+/(?P<level>[0-5])[0-9]{2} [0-9]+ )", levels=_STATUSES | {"0": INFO})
 NGINX_ERROR = timestamped(ISO, rf" \[{_LEVEL}\] [0-9]+#[0-9]+: ", sign="#")
 APACHE_ERROR = LineLayout(
     rf"\[[A-Z][a-z]{{2}} (?P<second>{APACHE.pattern})\] "
@@ -248,7 +252,7 @@ POSTGRES = timestamped(
 RDS = timestamped(ISO, rf":[^\s@]*+@[^\s@:]*+:\[[0-9]++\]:{_POSTGRES_LEVEL}: +", levels=_POSTGRES)
 _ANY_PREFIX = timestamped(
     ISO,
-    r" *(?:[a-z_][^\s=@\[(<{:,|-]*+ +){0,4}(?:[0-9\[(<{:,|-]|[^\s=@\[(<{:,|-]*+[=@])"
+    NO_ZONE + r"(?: [A-Z]{3,5})?(?: +(?:[a-z_][^\s=@\[(<{:,|-]*+ +){0,4}(?:[0-9\[(<{:,|-]|[^\s=@\[(<{:,|-]*+[=@])|[\[(<{:,|-])"
     rf"[^\"';!?]*?[] :,|>-]{_POSTGRES_LEVEL}: {{2}}",
     levels=_POSTGRES,
 )
@@ -275,6 +279,7 @@ SQL_SERVER = timestamped(
     r" (?P<logger>spid[0-9]++s?|Server|Logon|Backup) {2,}",
     message_levels=((r"Error: [0-9]++, Severity: (?:1[1-9]|2[0-9])", ERROR), ("", INFO)),
 )
+REDIS = timestamped(DAY_FIRST, " (?P<level>[.*#-]) ", before=r"(?:[0-9]+:[A-Z]|\[[0-9]+\]) ", levels=_REDIS)
 MYSQL = timestamped(ISO, r" [0-9]+ \[(?P<level>[A-Za-z]+)\] (?:\[MY-[0-9]+\] )?(?:\[(?P<logger>\w+)\] )?", levels=_MYSQL, sign="] ")
 
 
@@ -310,9 +315,11 @@ _ANYTHING = r"(?: +(?:- +)?|: +|\t|$)"
 ISO_LEVEL_AND_LOGGER = timestamped(ISO, _LEVEL_AND_LOGGER)
 ISO_BRACKETED_LEVEL = timestamped(ISO, f" +{_BRACKETED_LEVEL}")
 ISO_LEVEL = timestamped(ISO, f"[ \\t]+{_BARE_LEVEL}")
-ISO_FIELDS_LEVEL = timestamped(ISO, f" +{_FIELD_IN_BRACKETS}{_FIELD}{{0,5}}?{_LEVEL_BEHIND_FIELDS}", levels=_LEVELS_BEHIND_FIELDS)
+ISO_FIELDS_LEVEL = timestamped(
+    ISO, f"{NO_ZONE} +{_FIELD_IN_BRACKETS}{_FIELD}{{0,5}}?{_LEVEL_BEHIND_FIELDS}", levels=_LEVELS_BEHIND_FIELDS
+)
 ISO_PROCESS_LEVEL = timestamped(ISO, f" +[0-9]++:?[ \\t]+{_LEVEL_BEHIND_FIELDS}", levels=_LEVELS_BEHIND_FIELDS)
-ISO_ANYTHING = timestamped(ISO, _ANYTHING)
+ISO_ANYTHING = timestamped(ISO, NO_ZONE + _ANYTHING)
 IN_BRACKETS_LEVEL_AND_LOGGER = timestamped(ISO, rf"\]{_LEVEL_AND_LOGGER}", before=r"\[")
 IN_BRACKETS_CHANNEL = timestamped(ISO, rf"\] (?P<logger>[\w-]+)\.{_CAPITALS}: ", before=r"\[")
 IN_BRACKETS_BRACKETED_LEVEL = timestamped(ISO, rf"\] *{_BRACKETED_LEVEL}", before=r"\[")
@@ -324,9 +331,9 @@ IN_BRACKETS_ANYTHING = timestamped(ISO, rf"\]{_ANYTHING}", before=r"\[")
 SHORT_LEVEL = timestamped(SHORT, f" +{_BARE_LEVEL}")
 TIME_LEVEL = timestamped(TIME, f" +{_BARE_LEVEL}")
 TIME_BRACKETED_LEVEL = timestamped(TIME, f" +{_BRACKETED_LEVEL}")
-TIME_ANYTHING = timestamped(TIME, _ANYTHING)
-LEVEL_THEN_LOGGER = timestamped(ISO, rf"\]? {_LOGGER}{_END_OF_LOGGER}", before=rf"\[?{_CAPITALS}\]?:? +\[?")
-LEVEL_THEN_ISO = timestamped(ISO, rf"\]?{_ANYTHING}", before=rf"\[?{_CAPITALS}\]?:? +\[?")
+TIME_ANYTHING = timestamped(TIME, NO_ZONE + _ANYTHING)
+LEVEL_THEN_LOGGER = timestamped(ISO, rf"{NO_ZONE}\]? {_LOGGER}{_END_OF_LOGGER}", before=rf"\[?{_CAPITALS}\]?:? +\[?")
+LEVEL_THEN_ISO = timestamped(ISO, rf"{NO_ZONE}\]?{_ANYTHING}", before=rf"\[?{_CAPITALS}\]?:? +\[?")
 LEVEL_COLON = LineLayout(rf"{_CAPITALS}: *")
 LEVEL_BRACKETED = LineLayout(rf"\[ *{_LEVEL} *\]:?(?: +|$)")
 LEVEL_BARE = LineLayout(rf"{_CAPITALS}(?: +(?:- )?|\t|$)")

@@ -11,7 +11,12 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import cache
 from typing import TypeVar
+
+from chalicelib.lines.levels import LEVELS
+from chalicelib.lines.notations import iso_notation, may_begin_with_time
+from chalicelib.lines.zones import MOST_HOURS, ZONE_NAME, is_zone_name, zone_in_text
 
 FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The years 1 to 9999."""
@@ -26,23 +31,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ONE_US = timedelta(microseconds=1)
 _SCALE = (0, 100_000, 10_000, 1000, 100, 10, 1)
 _MAX_CACHED, _MAX_ZONES = 10_000, 10
+_HEAD_CHARS = 256
 _MONTH_NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, start=1)}
-_NAMED_ZONES = {
-    "UTC": 0,
-    "GMT": 0,
-    "EST": -5,
-    "EDT": -4,
-    "CST": -6,
-    "CDT": -5,
-    "MST": -7,
-    "MDT": -6,
-    "PST": -8,
-    "PDT": -7,
-    "CET": 1,
-    "CEST": 2,
-}
-"""Zones of RFC 822 and Central Europe, in hours. Other abbreviations are ambiguous."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -59,12 +50,12 @@ Places = tuple[tuple[int, int], tuple[int, int], tuple[int, int], tuple[int, int
 
 @dataclass(frozen=True, slots=True)
 class TimestampFormat:
-    """A notation for seconds: its pattern, and a function that splits a match into fields. ``places``: the same split, for notations
-    that consist of digits in fixed places; a year of two digits is as in POSIX."""
+    """A notation for seconds: its pattern, and a function that splits a match into fields. ``placed``: the patterns of those of its forms
+    that consist of digits (or a blank instead of a zero) in fixed places, with these; a year of two digits is as in POSIX."""
 
     pattern: str
     fields: Callable[[str], DateFields]
-    places: Places | None = None
+    placed: tuple[tuple[str, Places], ...] = ()
 
 
 def _placed(pattern: str, places: Places) -> TimestampFormat:
@@ -75,7 +66,11 @@ def _placed(pattern: str, places: Places) -> TimestampFormat:
         date = year_of(text[year:year_]), int(text[month:month_]), int(text[day:day_])
         return *date, int(text[hour:hour_]), int(text[minute:minute_]), int(text[second:second_])
 
-    return TimestampFormat(pattern, fields, places)
+    return TimestampFormat(pattern, fields, ((pattern, places),))
+
+
+def _iso(text: str) -> DateFields:
+    return int(text[:4]), int(text[5:7]), int(text[8:10]), int(text[-8:-6]), int(text[-5:-3]), int(text[-2:])
 
 
 def _year(digits: str) -> int:
@@ -85,7 +80,24 @@ def _year(digits: str) -> int:
 
 
 def _month(text: str) -> DateFields:
-    return None, _MONTHS.get(text[:3], 0), int(text[4:6]), int(text[7:9]), int(text[10:12]), int(text[13:15])
+    return None, _MONTHS.get(text[:3], 0), int(text[4:-9]), int(text[-8:-6]), int(text[-5:-3]), int(text[-2:])
+
+
+def _month_and_year(text: str) -> DateFields:
+    if text[:1].isdigit():
+        return int(text[:4]), *_month(text[5:])[1:]
+    return int(text[-13:-9]), *_month(text[:-14] + text[-9:])[1:]
+
+
+def _day_first(text: str) -> DateFields:
+    year = int(text[7:11]) if text[7:11].isdigit() else None
+    return year, _MONTHS.get(text[3:6], 0), int(text[:2]), int(text[-8:-6]), int(text[-5:-3]), int(text[-2:])
+
+
+def _java(text: str) -> DateFields:
+    date, clock, half = text[:12], text[13:-3], text[-2]
+    hour, minute, second = map(int, clock.split(":"))
+    return int(date[8:]), _MONTHS.get(date[:3], 0), int(date[4:6]), hour % 12 + (12 if half == "P" else 0), minute, second
 
 
 def _klog(text: str) -> DateFields:
@@ -108,22 +120,59 @@ def _time(text: str) -> DateFields:
 
 _CLOCK = "[0-9]{2}:[0-9]{2}:[0-9]{2}"
 _ANY_MONTH = f"(?:{'|'.join(_MONTH_NAMES)})"
-ISO = _placed(f"[0-9]{{4}}[-/][0-9]{{2}}[-/][0-9]{{2}}[T ]{_CLOCK}", ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16), (17, 19)))
+_DATE, _DATED_CLOCK = "[0-9]{4}[-/.][0-9]{2}[-/.][ 0-9][0-9]", "[ 0-9][0-9]:[0-9]{2}:[0-9]{2}"
+_SEPARATOR = "[Tt _.,:-]"
+ISO = TimestampFormat(
+    f"{_DATE}(?:{_SEPARATOR}|, ){_DATED_CLOCK}",
+    _iso,
+    (
+        (f"{_DATE}{_SEPARATOR}{_DATED_CLOCK}", ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16), (17, 19))),
+        (f"{_DATE}, {_DATED_CLOCK}", ((0, 4), (5, 7), (8, 10), (12, 14), (15, 17), (18, 20))),
+    ),
+)
+"""Other notations with a date and a year are rewritten into this one (``notations``)."""
 SHORT = _placed(f"[0-9]{{2}}/[0-9]{{2}}/[0-9]{{2}} {_CLOCK}", ((0, 2), (3, 5), (6, 8), (9, 11), (12, 14), (15, 17)))
 COMPACT = _placed("[0-9]{6} [0-9]{6}", ((0, 2), (2, 4), (4, 6), (7, 9), (9, 11), (11, 13)))
-MONTH = TimestampFormat(f"{_ANY_MONTH} [ 0-9][0-9] {_CLOCK}", _month)
+MONTH = TimestampFormat(f"{_ANY_MONTH} {{1,2}}[0-9]{{1,2}} {_CLOCK}", _month)
+MONTH_YEAR = TimestampFormat(
+    f"(?:[0-9]{{4}} {_ANY_MONTH} {{1,2}}[0-9]{{1,2}}|{_ANY_MONTH} {{1,2}}[0-9]{{1,2}} [0-9]{{4}}) {_CLOCK}", _month_and_year
+)
+DAY_FIRST = TimestampFormat(f"[0-9]{{2}} {_ANY_MONTH}(?: [0-9]{{4}})? {_CLOCK}", _day_first)
+JAVA = TimestampFormat(f"{_ANY_MONTH} [0-9]{{2}}, [0-9]{{4}} [0-9]{{1,2}}:[0-9]{{2}}:[0-9]{{2}} [AP]M", _java)
 KLOG = TimestampFormat(f"(?:[0-9]{{4}})?[0-9]{{4}} {_CLOCK}", _klog)
 ACCESS = TimestampFormat(f"[0-9]{{2}}/{_ANY_MONTH}/[0-9]{{4}}:{_CLOCK}", _access)
 APACHE = TimestampFormat(rf"{_ANY_MONTH} [ 0-9][0-9] {_CLOCK}(?:\.(?P<fraction>[0-9]{{1,9}}))? [0-9]{{4}}", _apache)
 """The year follows the fraction."""
 TIME = TimestampFormat(_CLOCK, _time)
 
-FRACTION = "(?:[.,](?P<fraction>[0-9]{1,9}))?"
-ZONE = "(?P<zone>Z|[+-][0-9]{2}(?::?[0-9]{2})?| [+-][0-9]{2}:?[0-9]{2}| UTC| GMT)?"
-_WHOLE_SECOND = re.compile(ISO.pattern)
-_REST = re.compile("(?:[.,]([0-9]{1,9}))?( ?[+-][0-9]{2}(?::?[0-9]{2})?| ?[A-Za-z]{1,4})?")
+FRACTION = "(?:[.,:](?P<fraction>[0-9]{1,9}))?"
+_MARK = "\x1f"
+ZONE = f"(?P<zone>[Zz]|[+-][0-9]{{2}}(?::?[0-9]{{2}})?| [+-][0-9]{{2}}:?[0-9]{{2}}| UTC| GMT|{_MARK}[^{_MARK}]*{_MARK})?"
+"""Other zones, and halves of the day, are between marks (``rewritten``), which keeps patterns small."""
+_ABBREVIATION = "[A-Z][A-Zh]{1,3}[A-DKTZ]"
+_NO_LEVEL = f"(?!{'|'.join(word for word in LEVELS if re.fullmatch(_ABBREVIATION, word))})"
+_LOOKS_LIKE_ZONE = (
+    rf" (?:{_NO_LEVEL}{_ABBREVIATION}(?![a-z])|[A-Z][A-Za-z]+/[A-Z]|\([A-Z]|[AaPp][Mm](?!\w)"
+    r"|[+-][0-9]{2}(?::?[0-9]{2})?(?!:?\w)|Z(?!\w))"
+)
+NO_ZONE = f"(?:(?<={_MARK})|(?!{_LOOKS_LIKE_ZONE}))"
+"""For layouts in which any word may follow a time: what looks like a zone is looked at first."""
+_RARE = rf"(?:[Zz]|[+-][0-9]{{2}}(?::?[0-9]{{2}})?| [+-][0-9]{{2}}:?[0-9]{{2}})?+(?:{_LOOKS_LIKE_ZONE}|\[[A-Z]|[ \u00a0\u202f]?[AaPp][Mm])"
+_BEGINNING = (
+    rf"(?:<[0-9]{{1,3}}>(?:1 )?)?(?:\[?[A-Z]{{3,9}}\]?:? +(?:\[[^\[\]]*\] +)?)?\[?"
+    rf"(?:{'|'.join(stamp.pattern for stamp in (ISO, SHORT, COMPACT, MONTH, TIME))})(?:[.,:][0-9]{{1,9}})?"
+    rf"(?:(?={_RARE})(?P<rare>))?"
+)
+_STATED = (
+    r"(?P<half>[ \u00a0\u202f]?[AaPp][Mm](?!\w))?(?P<offset>[Zz]|[+-][0-9]{2}(?::?[0-9]{2})?| (?:Z(?!\w)|[+-][0-9]{2}(?::?[0-9]{2})?(?!:?\w)))?"
+    rf"(?P<name> ?(?:{ZONE_NAME}|\({ZONE_NAME}\))(?![\w.$/@-])|\[{ZONE_NAME}\])?"
+)
+_MERIDIEM = re.compile("[ \u00a0\u202f]?([AaPp])[Mm](?!\\w)", re.ASCII)
+_WITHOUT_YEAR = re.compile(MONTH.pattern)
+_WHOLE_SECOND = re.compile(ISO.placed[0][0])
+_FRACTION = re.compile(FRACTION)
 _ISO_CHARS = 19
-_MAX_TEXT_CHARS = 40
+_MAX_TEXT_CHARS = 80
 _NUMBER = re.compile(r"-?[0-9]{1,19}(?:\.[0-9]{0,9})?")
 _LEAST_SECONDS, _MOST_SECONDS = 100_000_000, 100_000_000_000
 """Smaller numbers are durations or counters (before 1973); from the second bound on the unit is milliseconds, and so on."""
@@ -142,6 +191,7 @@ class TimestampParser:
         self.reference_us = reference_us
         self._iso = self._by_zone(lambda second: ISO.fields(second) if _WHOLE_SECOND.fullmatch(second) else _NO_FIELDS)
         self._rests: _Cache[str, tuple[int, str | None] | None] = _Cache(_fraction_and_zone)
+        self._month = self.reader(MONTH)
 
     def reader(self, stamp: TimestampFormat) -> ReadTimestamp:
         """The function that parses timestamps of one format."""
@@ -156,7 +206,7 @@ class TimestampParser:
         return read
 
     def parse_text(self, text: str) -> int | None:
-        """Parses a field's text: ISO 8601, or a number since the epoch."""
+        """Parses a field's text: a date and time in any notation of text lines, or a number since the epoch."""
         if len(text) > _MAX_TEXT_CHARS:
             return None
         rest = self._rests[text[_ISO_CHARS:]]
@@ -164,7 +214,12 @@ class TimestampParser:
             return us + rest[0]
         if _NUMBER.fullmatch(text):
             return self.parse_number(float(text) if "." in text else int(text))
-        return None
+        if (iso := iso_notation(text)) is not None:
+            return self.parse_text(iso)
+        found = _WITHOUT_YEAR.match(text)
+        rest = found and self._rests[text[found.end() :]]
+        us = self._month(found[0], None, rest[1]) if found and rest else None
+        return us + rest[0] if us is not None and rest else None
 
     def parse_number(self, number: float) -> int | None:
         """Seconds, milliseconds, microseconds or nanoseconds since the epoch; the magnitude gives the unit."""
@@ -181,10 +236,13 @@ class TimestampParser:
         return _Cache(lambda zone: _Cache(lambda second: self._zoned_us(fields(second), zone)), _MAX_ZONES)
 
     def _zoned_us(self, fields: DateFields, zone: str | None) -> int | None:
-        if zone is None:
-            return self._second_us(fields, self.zone)
-        us, offset_us = self._second_us(fields, UTC), _offset_us(zone)
-        return us - offset_us if us is not None and offset_us is not None and FIRST_US <= us - offset_us <= LAST_US else None
+        zone = zone and zone.strip(_MARK)
+        if zone and (half := _MERIDIEM.match(zone)):
+            hour = fields[3] % 12 if fields[3] == 12 else fields[3]
+            fields = *fields[:3], hour + 12 if half[1] in "Pp" and hour < 12 else hour, *fields[4:]
+            zone = zone[half.end() :]
+        stated = zone_in_text(zone, self.zone) if zone else self.zone
+        return None if stated is None else self._second_us(fields, stated)
 
     def _second_us(self, fields: DateFields, zone: tzinfo) -> int | None:
         reference_us = self.reference_us
@@ -200,6 +258,37 @@ class TimestampParser:
             if nearest is not None and abs(nearest - reference_us) < (_NEAR_DAY_US if fields[1] is None else _NEAR_YEAR_US):
                 break
         return nearest
+
+
+def rewritten(text: str) -> str | None:
+    """A line with its time in ISO's notation, and with marks around a zone that layouts do not read; None if that is how it is."""
+    if not may_begin_with_time(text):
+        return None
+    beginning = _compiled(_BEGINNING).match(text, 0, _HEAD_CHARS)
+    if beginning is not None and not text[:1].isalpha():
+        return None if beginning["rare"] is None else _with_marks(text, beginning.end())
+    if (iso := iso_notation(text)) is not None:
+        text, beginning = iso, _compiled(_BEGINNING).match(iso, 0, _HEAD_CHARS)
+    return _with_marks(text, beginning.end()) or iso if beginning and beginning["rare"] is not None else iso
+
+
+def _with_marks(text: str, at: int) -> str | None:
+    """A line with marks around the zone behind its time."""
+    stated = _compiled(_STATED).match(text, at)
+    if stated is None:
+        return None
+    end, (offset, name) = stated.end(), stated.group("offset", "name")
+    if name and not is_zone_name(name.strip(" ()[]")):
+        end = stated.start("name")
+    if offset and offset[:1] == " " and offset[2:].isdigit() and len(offset) == 4 and int(offset[2:]) > MOST_HOURS:
+        end = stated.start("offset")
+    return f"{text[:at]}{_MARK}{text[at:end]}{_MARK}{text[end:]}"
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compiled on first use: few logs need all."""
+    return re.compile(pattern, re.ASCII)
 
 
 def is_plausible(time_ms: int, appended_ms: int) -> bool:
@@ -251,17 +340,8 @@ def _us(fields: DateFields, zone: tzinfo) -> int | None:
 
 def _fraction_and_zone(rest: str) -> tuple[int, str | None] | None:
     """Parses the text after the seconds: (microseconds, zone)."""
-    found = _REST.fullmatch(rest)
-    return None if found is None else (int((found[1] or "0").ljust(6, "0")[:6]), found[2])
-
-
-def _offset_us(zone: str) -> int | None:
-    zone = zone.strip()
-    if zone in ("Z", "z"):
-        return 0
-    if zone[:1] in ("+", "-"):
-        hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)
-        us = (hours * 3600 + minutes * 60) * SECOND_US
-        return None if hours > 23 or minutes > 59 else -us if zone[0] == "-" else us
-    hours_of_name = _NAMED_ZONES.get(zone)
-    return None if hours_of_name is None else hours_of_name * 3600 * SECOND_US
+    fraction = _FRACTION.match(rest)
+    stated = fraction and _compiled(_STATED).fullmatch(rest, fraction.end())
+    if not fraction or not stated or (stated["name"] and not is_zone_name(stated["name"].strip(" ()[]"))):
+        return None
+    return int((fraction["fraction"] or "0").ljust(6, "0")[:6]), stated[0] or None

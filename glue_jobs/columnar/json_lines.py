@@ -25,7 +25,7 @@ from chalicelib.lines.levels import ORDER
 from chalicelib.lines.text import decode_line
 from chalicelib.lines.timestamps import TimestampParser
 from glue_jobs.columnar.blocks import Bools, Ints, LineBlock, bytes_among, spans
-from glue_jobs.columnar.matching import NO_LEVEL, NO_MATCHES, BoundMatcher, LineMatches, texts_from
+from glue_jobs.columnar.matching import NO_LEVEL, BoundMatcher, LineMatches, joined_matches, texts_from
 
 _MAX_SHAPES, _NEW_SHAPES, _FEW_LINES = 8, 4, 8
 """Shapes that are kept for a log, that a block can add, and lines that are too few for a pattern."""
@@ -80,7 +80,7 @@ def _matches(shapes: deque[_Shape], time_parser: TimestampParser, block: LineBlo
         else:
             shapes.append(new)
             candidates = _by_shape(new, time_parser, block, candidates, matched)
-    return _joined(matched)
+    return joined_matches(matched)
 
 
 def _shape_of(text: str) -> _Shape | None:
@@ -185,17 +185,3 @@ def _number(level_of: Callable[[Any], str | None], value: Any) -> int | None:
 def _loggers(texts: pa.StringArray) -> pa.StringArray:
     values = texts.dictionary_encode()
     return pa.array([without_place(text or None) for text in values.dictionary.to_pylist()], pa.string()).take(values.indices)
-
-
-def _joined(matched: list[LineMatches]) -> LineMatches:
-    if not matched:
-        return NO_MATCHES
-    order = np.argsort(np.concatenate([each.lines for each in matched]), kind="stable")
-    numbers = (
-        np.concatenate([getattr(each, name) for each in matched])[order] for name in ("lines", "us", "has_time", "level", "message")
-    )
-    lines, us, has_time, level, message = numbers
-    loggers, messages = (
-        pa.concat_arrays([getattr(each, name) for each in matched]).take(pa.array(order)) for name in ("loggers", "messages")
-    )
-    return LineMatches(lines, us, has_time, level, loggers, message, messages)

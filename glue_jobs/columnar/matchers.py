@@ -8,6 +8,8 @@ from functools import cache
 
 from chalicelib.lines.formats import FORMATS, LogFormat, parse_json_with
 from chalicelib.lines.layout import LineLayout
+from chalicelib.lines.layouts import OPTIONAL_PRIORITY
+from chalicelib.lines.timestamps import NO_ZONE
 from glue_jobs.columnar.json_lines import JsonMatcher
 from glue_jobs.columnar.matching import FirstMatcher, FixedMatcher, LevelMatcher, LineMatcher, PatternMatcher, RestMatcher
 from glue_jobs.columnar.patterns import UntranslatableError, fixed_places, translated
@@ -41,12 +43,15 @@ def _of_layout(layout: LineLayout) -> LineMatcher:
 
 
 def _of_heads(layout: LineLayout) -> LineMatcher:
-    if layout.around is not None and layout.stamp is not None and layout.stamp.places is not None:
+    if layout.around is not None and layout.stamp is not None and layout.stamp.placed:
         before, tail = layout.around
         with suppress(UntranslatableError):
-            head = fixed_places(before + layout.stamp.pattern)
-            return FixedMatcher(head, layout.stamp.places, layout, translated(tail))
-    return PatternMatcher(layout, translated(layout.pattern))
+            heads = [(fixed_places(before + pattern), places) for pattern, places in layout.stamp.placed]
+            return FixedMatcher(heads, layout, translated(tail.replace(NO_ZONE, "")))
+    stamp, is_guarded, tail = layout.pattern.partition(NO_ZONE)
+    if is_guarded and layout.around is not None and layout.around[0] not in ("", OPTIONAL_PRIORITY):
+        stamp = f"(?P<stamp>{stamp})"
+    return PatternMatcher(layout, translated(stamp + tail), is_guarded=bool(is_guarded))
 
 
 def _looks_of_others(format: LogFormat, rest: LineMatcher) -> Iterator[str]:

@@ -21,7 +21,7 @@ from chalicelib.lines.levels import LEVELS, ORDER
 from chalicelib.lines.timestamps import SECOND_US, Places, ReadTimestamp, TimestampParser
 from glue_jobs.columnar.blocks import Bools, Bytes, Ints, LineBlock, spans
 from glue_jobs.columnar.patterns import FOREIGN, GroupPattern
-from glue_jobs.columnar.timestamps import RepeatedTexts, parse_times
+from glue_jobs.columnar.timestamps import RepeatedTexts, begins_zone, parse_times
 
 NO_LEVEL = len(ORDER)
 """The number of lines without a level; other levels have their place in ``ORDER``."""
@@ -206,44 +206,54 @@ class LevelMatcher:
 
 
 class FixedMatcher:
-    """For formats whose times are digits in fixed places: times are read from these, and a pattern matches the rest of the head."""
+    """For formats whose times are digits in fixed places: times are read from these, and a pattern matches the rest of the head.
+    ``heads``: for each form of the time, the characters that each place up to its end can have, and its places."""
 
-    def __init__(self, head: tuple[frozenset[int], ...], places: Places, layout: LineLayout, tail: GroupPattern) -> None:
-        self._head = [_table_of(characters) for characters in head]
-        self._places, self._tail = places, tail
+    def __init__(self, heads: Sequence[tuple[tuple[frozenset[int], ...], Places]], layout: LineLayout, tail: GroupPattern) -> None:
+        self._heads = [([_table_of(characters) for characters in head], places) for head, places in heads]
+        self._tail = tail
         self._columns = _Columns(layout, tail)
-        self.first = self._head[0]
+        self.first = np.logical_or.reduce([head[0] for head, _ in self._heads])
 
     def bound(self, time_parser: TimestampParser) -> BoundMatcher:
         """See ``LineMatcher``."""
         return partial(self._matches, time_parser.zone)
 
     def _matches(self, zone: tzinfo, block: LineBlock, candidates: Ints) -> LineMatches:
-        starts = block.starts[candidates]
-        heads = RepeatedTexts.of(block.windows(starts, len(self._head)))
-        fits = self._fits(heads.runs)
+        matched: list[LineMatches] = []
+        for head, places in self._heads:
+            candidates = self._by_head(head, places, zone, block, candidates, matched)
+            if not len(candidates):
+                break
+        return joined_matches(matched)
+
+    def _by_head(
+        self, head: list[Bools], places: Places, zone: tzinfo, block: LineBlock, lines: Ints, matched: list[LineMatches]
+    ) -> Ints:
+        """Adds the columns of lines with one form of the time to ``matched``; returns the lines with another."""
+        starts, others = block.starts[lines], lines[:0]
+        heads = RepeatedTexts.of(block.windows(starts, len(head)))
+        fits = _fits(head, heads.runs)
         if not fits.all():
             is_head = fits[heads.places]
-            candidates, starts = candidates[is_head], starts[is_head]
+            others, lines, starts = lines[~is_head], lines[is_head], starts[is_head]
             heads = RepeatedTexts(heads.runs, heads.places[is_head])
-        seconds = RepeatedTexts(heads.runs[:, len(self._head) - self._places[-1][1] :], heads.places)
-        times = parse_times(block, seconds, starts + len(self._head), self._places, zone)
-        tails = _extracted(texts_from(block, candidates, times.end), self._tail.patterns)
-        return self._columns.of(candidates, tails, times.us, times.is_valid, times.end, times.is_sure)
-
-    def _fits(self, heads: Bytes) -> Bools:
-        """Whether texts are what comes before a time, and the notation of its second."""
-        fits = np.ones(len(heads), np.bool_)
-        for place, allowed in enumerate(self._head):
-            fits &= allowed[heads[:, place]]
-        return fits
+        seconds = RepeatedTexts(heads.runs[:, len(head) - places[-1][1] :], heads.places)
+        times = parse_times(block, seconds, starts + len(head), places, zone)
+        tails = _extracted(texts_from(block, lines, times.end), self._tail.patterns)
+        if len(lines):
+            matched.append(self._columns.of(lines, tails, times.us, times.is_valid, times.end, times.is_sure))
+        return others
 
 
 class PatternMatcher:
-    """For other formats: one pattern matches the whole head. Each distinct second is parsed once by the row parser."""
+    """For other formats: one pattern matches the whole head. Each distinct second is parsed once by the row parser.
 
-    def __init__(self, layout: LineLayout, pattern: GroupPattern) -> None:
-        self._layout, self._pattern = layout, pattern
+    ``is_guarded``: lines with what may be a zone behind their time are left to the row parser. Where the time ends is known from the group
+    ``stamp``, or else from the lengths of the groups in front of it, of which a level is a priority in angle brackets."""
+
+    def __init__(self, layout: LineLayout, pattern: GroupPattern, *, is_guarded: bool) -> None:
+        self._layout, self._pattern, self._is_guarded = layout, pattern, is_guarded
         self._columns = _Columns(layout, pattern)
         self.first = _table_of(pattern.first)
 
@@ -256,10 +266,20 @@ class PatternMatcher:
         starts = block.starts[candidates]
         heads = _extracted(texts_from(block, candidates, starts), self._pattern.patterns)
         us, has_time = np.zeros(len(candidates), np.int64), np.zeros(len(candidates), np.bool_)
+        is_sure = ~begins_zone(block, starts + self._stamp_sizes(heads)) if self._is_guarded else True
         if read is not None:
             matched = np.flatnonzero(~np.asarray(heads.is_null()))
             us[matched], has_time[matched] = self._times(heads.take(pa.array(matched)), read)
-        return self._columns.of(candidates, heads, us, has_time, starts)
+        return self._columns.of(candidates, heads, us, has_time, starts, is_sure)
+
+    def _stamp_sizes(self, heads: pa.StructArray) -> Ints:
+        groups = self._pattern.groups
+        marks = {"stamp": 0} if "stamp" in groups else {"second": 0, "fraction": 1, "zone": 0, "level": 2}
+        sizes = np.zeros(len(heads), np.int64)
+        for name in marks.keys() & groups:
+            size = np.asarray(pc.fill_null(pc.binary_length(heads.field(name)), 0))
+            sizes += size + marks[name] * (size > 0)
+        return sizes
 
     def _times(self, heads: pa.StructArray, read: ReadTimestamp) -> tuple[Ints, Bools]:
         """Microseconds since the epoch, and whether the second is a valid one."""
@@ -310,6 +330,14 @@ def _distinct(columns: Sequence[pa.StringArray]) -> tuple[list[pa.StringArray], 
         codes = codes * max(len(values.dictionary), 1) + np.asarray(values.indices)
     _, first, places = np.unique(codes, return_index=True, return_inverse=True)
     return [column.take(pa.array(first)) for column in columns], places
+
+
+def _fits(head: list[Bools], texts: Bytes) -> Bools:
+    """Whether texts are what comes before a time, and the notation of its second."""
+    fits = np.ones(len(texts), np.bool_)
+    for place, allowed in enumerate(head):
+        fits &= allowed[texts[:, place]]
+    return fits
 
 
 def _table_of(characters: frozenset[int]) -> Bools:

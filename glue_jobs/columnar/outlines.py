@@ -29,6 +29,8 @@ _BEHIND_OPENING = bytes_among(b" \t\r\n\v\fSp")
 _SENTENCES = np.frombuffer(b"TracDuriThe ExceCausWrapDriv", np.uint32)
 """The beginnings of all words that continue a stack trace, except names of classes, which contain a dot."""
 _WORD_BYTES = 32
+_JAVA_COMMA = len("Nov 21")
+"""A line behind one with a comma there may be the second one of its record (``events.java_logger``)."""
 _SPACED_TRACE = ord("+")
 _TRACE = b"Traceback (most recent call last):"
 _TRACE_END = re.compile(rb"Traceback \(most recent call last\):\r?$", re.MULTILINE)
@@ -97,6 +99,7 @@ def _certain(block: LineBlock, first_bytes: Bytes, is_indented: Bools) -> Bools:
     worded = np.flatnonzero(_LETTERS[first_bytes])
     if len(worded):
         certain[worded] = _are_sentences(block.windows(block.starts[worded], _WORD_BYTES))
+        certain[worded] &= (worded == 0) | (block.octets[block.starts[worded - 1] + _JAVA_COMMA] != ord(","))
     if _TRACE in block.body:  # the line of its exception may begin like any other
         traces = [match.start() for match in _TRACE_END.finditer(block.body)]
         unindented = np.flatnonzero(~is_indented)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chalicelib.lines.events import MAX_EVENT_BYTES, MAX_EVENT_LINES, LineEvent, group_lines
+from chalicelib.lines.events import MAX_EVENT_BYTES, MAX_EVENT_LINES, LineEvent, group_lines, java_logger
 from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat, parse_json_with
 from chalicelib.lines.levels import ORDER, is_error
 from chalicelib.lines.parsed import ParsedLine
@@ -56,9 +56,11 @@ class ColumnarParser:
         rows = self._rows(block, ~(is_matched | begins_trace | (self._is_continuation[first_bytes] & ~is_special)))
         begins = is_matched.copy()
         begins[[number for number, parsed in rows.items() if parsed is not None]] = True
+        second = self._second_lines(block, rows)
+        begins[[*second]] = False
         begins[:1] = True
         groups = _Groups(block, matches, begins, _joinable(block, first_bytes, is_special, begins, begins_trace))
-        others = [event for first, end in groups.others() for event in self._group(block, first, end, rows)]
+        others = [event for first, end in groups.others() for event in self._group(block, first, end, rows, second)]
         columns = EventColumns(block, matches, groups.joined(), others, final=final)
         count = columns.line_count
         self.lines += count
@@ -78,12 +80,28 @@ class ColumnarParser:
     def _rows(self, block: LineBlock, is_row: Bools) -> dict[int, ParsedLine | None]:
         return {number: self._read(decode_line(block.line(number))) for number in np.flatnonzero(is_row).tolist()}
 
-    def _group(self, block: LineBlock, first: int, end: int, rows: dict[int, ParsedLine | None]) -> Iterable[LineEvent]:
-        """The events of lines [first, end), of which only the first one may be in a format."""
+    def _second_lines(self, block: LineBlock, rows: dict[int, ParsedLine | None]) -> dict[int, ParsedLine | None]:
+        """The second lines of records that begin with two (``events.java_logger``)."""
+        heads = [number for number, parsed in rows.items() if parsed is not None and parsed.level is None]
+        return {
+            number + 1: self._read(decode_line(block.line(number + 1)))
+            for number in heads
+            if number + 1 < len(block) and java_logger(block.line(number), block.line(number + 1)) is not None
+        }
+
+    def _group(
+        self,
+        block: LineBlock,
+        first: int,
+        end: int,
+        rows: dict[int, ParsedLine | None],
+        second: dict[int, ParsedLine | None],
+    ) -> Iterable[LineEvent]:
+        """The events of lines [first, end), of which only the first one may be in a format, and the second line of its record."""
         parsed = rows[first] if first in rows else self._read(decode_line(block.line(first)))
         if end == first + 1 and parsed is not None:
             return (LineEvent(first, block.line(first), 1, parsed),)
-        results = iter((parsed,))
+        results = iter((parsed, second.get(first + 1)))
         return group_lines(block.numbered(first, end), lambda text: next(results, None), self._read_json)
 
 

@@ -9,16 +9,28 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 
 import numpy as np
+import numpy.typing as npt
 
 from chalicelib.lines.timestamps import FIRST_US, LAST_US, SECOND_US, Places
+from chalicelib.lines.zones import ABBREVIATIONS, MOST_HOURS, REGIONS, zone_in_text
 from glue_jobs.columnar.blocks import Bools, Bytes, Ints, LineBlock, bytes_among
 
 _FRACTION_DIGITS, _ZONE_CHARS = 9, 7
 _HOUR_S = 3600
 _EPOCH = datetime(1970, 1, 1)
-_ZERO, _SPACE, _COLON, _MINUS, _ZULU = b"0 :-Z"
-_MARKS, _SIGNS = bytes_among(b".,"), bytes_among(b"+-")
+_ZERO, _SPACE, _COLON, _MINUS, _SLASH, _BRACKET = b"0 :-/["
+_MARKS, _SIGNS = bytes_among(b".,:"), bytes_among(b"+-")
 """For each byte: whether it begins a fraction, and whether an offset."""
+_CAPITALS = bytes(range(ord("A"), ord("Z") + 1))
+_LETTERS = bytes_among(_CAPITALS + _CAPITALS.lower())
+_WORDS = sorted(ABBREVIATIONS, key=lambda word: int.from_bytes(word.encode(), "little"))
+_NUMBERS = np.array([int.from_bytes(word.encode(), "little") for word in _WORDS], np.uint32)
+"""The abbreviations, and these as numbers of four bytes, ascending."""
+_LEAST_LETTERS, _MOST_LETTERS = 3, 4
+_MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF], np.uint32)
+"""By the number of letters: the bytes of a word."""
+_NAME_BYTES = max(map(len, REGIONS)) + 1
+_NO_NAME, _UNSURE = -1, -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +63,25 @@ def parse_times(block: LineBlock, seconds: RepeatedTexts, end: Ints, places: Pla
     """The times of lines whose ``seconds`` match the notation and end at ``end``, with the optional fraction and zone behind them.
     ``zone`` applies to times without one."""
     digits = seconds.runs - _ZERO
+    digits[seconds.runs == _SPACE] = 0
     numbers = [_number(digits[:, first:last]) for first, last in places]
     epoch_s, is_valid = _seconds(numbers, has_century=places[0][1] - places[0][0] > 2)
-    offset_us, is_sure = _offsets(epoch_s - (numbers[5] == 60), zone)
+    local_s = epoch_s - (numbers[5] == 60)
+    offset_us, is_sure = _offsets(local_s, zone)
     us, is_valid, is_sure = (epoch_s * SECOND_US)[seconds.places], is_valid[seconds.places], is_sure[seconds.places]
     fraction_us, behind_fraction, is_short = _fractions(block, end)
-    zones = _zones(block, behind_fraction)
-    is_valid &= _is_in_range(us) | ~zones.is_stated
-    us -= np.where(zones.is_stated, zones.offset_us, offset_us[seconds.places])
+    own_us, zones = offset_us[seconds.places], _zones(block, behind_fraction)
+    if zones is None:
+        us -= own_us
+        return ParsedTimes(behind_fraction, us + fraction_us, is_valid & _is_in_range(us), is_short & is_sure)
+    for name in np.unique(zones.names[zones.names >= 0]):
+        named, stated = np.flatnonzero(zones.names == name), zone_in_text(_WORDS[name], zone)
+        assert stated is not None
+        zones.offset_us[named], zones.is_sure[named] = _offsets(local_s[seconds.places[named]], stated)
+    us -= np.where(zones.is_stated, zones.offset_us, own_us)
     is_valid &= _is_in_range(us) & zones.is_valid
-    return ParsedTimes(behind_fraction + zones.sizes, us + fraction_us, is_valid, is_short & (is_sure | zones.is_stated))
+    is_sure = is_short & zones.is_sure & (is_sure | zones.is_stated)
+    return ParsedTimes(behind_fraction + zones.sizes, us + fraction_us, is_valid, is_sure)
 
 
 def _number(digits: Bytes) -> Ints:
@@ -119,11 +140,14 @@ def _digit_counts(is_digit: Bools) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class _Zones:
-    """Zones in the text: their sizes in bytes, 0 where there is none."""
+    """Zones in the text: their sizes in bytes, 0 where there is none. ``names``: the place of an abbreviation in ``_WORDS``, or else
+    negative. ``is_sure``: whether the zone is read here; forms that are rare are left to the row parser."""
 
     sizes: Ints
     offset_us: Ints
+    names: Ints
     is_valid: Bools
+    is_sure: Bools
 
     @property
     def is_stated(self) -> Bools:
@@ -131,21 +155,88 @@ class _Zones:
         return self.sizes > 0
 
 
-def _zones(block: LineBlock, at: Ints) -> _Zones:
-    """``Z``, ``+01``, ``+0100``, ``+01:00``; after a space ``+0100``, ``+01:00``, ``UTC``, ``GMT``."""
-    zones = _Zones(np.zeros(len(at), np.int64), np.zeros(len(at), np.int64), np.ones(len(at), np.bool_))
-    first = block.octets[at]
-    zones.sizes[first == _ZULU] = 1
-    is_spaced = first == _SPACE
-    for name in (b"UTC", b"GMT"):
-        spaced = np.flatnonzero(is_spaced & (block.octets[at + 1] == name[0]))
-        is_name = (block.windows(at[spaced] + 1, 3) == np.frombuffer(name, np.uint8)).all(axis=1)
-        zones.sizes[spaced[is_name]] = 4
-    sign = at + is_spaced
-    signed = np.flatnonzero(_SIGNS[block.octets[sign]] & (block.octets[sign + 1] - _ZERO <= 9))
+def _zones(block: LineBlock, at: Ints) -> _Zones | None:
+    """``Z``, ``+01``, ``+0100``, ``+01:00``; after a space also an abbreviation. None: nowhere."""
+    is_spaced = block.octets[at] == _SPACE
+    begin = at + is_spaced
+    kinds = _KINDS[_pairs(block, begin)]
+    if not kinds.any():
+        return None
+    count = len(at)
+    zones = _Zones(
+        *(np.zeros(count, np.int64), np.zeros(count, np.int64), np.full(count, _NO_NAME)),
+        np.ones(count, np.bool_),
+        np.ones(count, np.bool_),
+    )
+    zones.sizes[(kinds & _ZULU > 0) & ~is_spaced] = 1
+    _add_names(block, at, np.flatnonzero((kinds & _NAMED > 0) & is_spaced), zones)
+    zones.is_sure[(kinds & _HALF > 0) & ~is_spaced] = False
+    signed = np.flatnonzero(kinds & _SIGNED)
     if len(signed):
         _add_offsets(block, at, signed, is_spaced[signed], zones)
+    stated = np.flatnonzero((zones.sizes > 0) & (zones.names < 0))
+    if len(stated):
+        behind = at[stated] + zones.sizes[stated]
+        zones.is_sure[stated] &= block.octets[behind] != _BRACKET
+        spaced = np.flatnonzero((block.octets[behind] == _SPACE) & (_KINDS[_pairs(block, behind + 1)] & _NAMED > 0))
+        zones.is_sure[stated[spaced]] &= _names(block, behind[spaced])[0] == _NO_NAME
     return zones
+
+
+def begins_zone(block: LineBlock, at: Ints) -> Bools:
+    """Whether what is behind the space at each place may be a zone."""
+    is_zone = np.zeros(len(at), np.bool_)
+    spaced = np.flatnonzero((block.octets[at] == _SPACE) & (_KINDS[_pairs(block, at + 1)] > 0))
+    if len(spaced) and (zones := _zones(block, at[spaced])) is not None:
+        is_zone[spaced] = zones.is_stated | ~zones.is_sure
+    return is_zone
+
+
+def _pairs(block: LineBlock, at: Ints) -> npt.NDArray[np.uint16]:
+    """Two bytes each, as one number."""
+    pairs: npt.NDArray[np.uint16] = np.left_shift(block.octets[at], 8, dtype=np.uint16) | block.octets[at + 1]
+    return pairs
+
+
+def _kinds() -> Bytes:
+    """For each pair of bytes: what can begin with it, behind a space or not."""
+    table = np.zeros((256, 256), np.uint8)
+    for sign in b"+-":
+        table[sign, list(b"0123456789")] |= _SIGNED
+    for zulu in b"Zz":
+        table[zulu] |= _ZULU
+    table[ord("Z")] |= np.where(_LETTERS, 0, _NAMED).astype(np.uint8)
+    table[ord("("), list(_CAPITALS)] |= _NAMED
+    for half in ("AM", "PM", "am", "pm", "Am", "Pm", "aM", "pM"):
+        table[ord(half[0]), ord(half[1])] |= _HALF | _NAMED
+    for word in (*ABBREVIATIONS, *REGIONS):
+        table[ord(word[0]), ord(word[1])] |= _NAMED
+    return table.reshape(-1)
+
+
+_SIGNED, _ZULU, _NAMED, _HALF = 1, 2, 4, 8
+_KINDS = _kinds()
+
+
+def _names(block: LineBlock, at: Ints) -> tuple[Ints, Ints]:
+    """The abbreviation behind a space at each place (its place in ``_WORDS``), and the number of its letters."""
+    texts = block.windows(at + 1, _MOST_LETTERS + 1)
+    is_letter = _LETTERS[texts]
+    count = np.where(is_letter.all(axis=1), _MOST_LETTERS + 1, is_letter.argmin(axis=1))
+    behind = block.octets[at + 1 + count]
+    numbers = np.ascontiguousarray(texts[:, :_MOST_LETTERS]).view(np.uint32)[:, 0] & _MASKS[count]
+    place = np.minimum(np.searchsorted(_NUMBERS, numbers), len(_NUMBERS) - 1)
+    is_word = (_NUMBERS[place] == numbers) & (count <= _MOST_LETTERS)
+    long = np.flatnonzero(count > _MOST_LETTERS)
+    is_other = (behind == _SLASH) | (is_word & _SIGNS[behind]) | (count < _LEAST_LETTERS)
+    is_other[long] = (block.windows(at[long] + 1, _NAME_BYTES) == _SLASH).any(axis=1)
+    return np.where(is_other, _UNSURE, np.where(is_word, place, _NO_NAME)), count
+
+
+def _add_names(block: LineBlock, at: Ints, spaced: Ints, zones: _Zones) -> None:
+    names, sizes = _names(block, at[spaced])
+    zones.names[spaced], zones.is_sure[spaced] = names, names != _UNSURE
+    zones.sizes[spaced] = np.where(names >= 0, sizes + 1, 0)
 
 
 def _add_offsets(block: LineBlock, at: Ints, signed: Ints, is_spaced: Bools, zones: _Zones) -> None:
@@ -155,9 +246,10 @@ def _add_offsets(block: LineBlock, at: Ints, signed: Ints, is_spaced: Bools, zon
     has_hours = is_digit[:, 1] & is_digit[:, 2]
     has_colon = has_hours & (text[:, 3] == _COLON) & is_digit[:, 4] & is_digit[:, 5]
     has_minutes = has_hours & is_digit[:, 3] & is_digit[:, 4]
-    sizes = np.where(has_colon, 6, np.where(has_minutes, 5, np.where(has_hours & ~is_spaced, 3, 0)))
-    minutes = np.where(has_colon, _number(digits[:, 4:6]), np.where(has_minutes, _number(digits[:, 3:5]), 0))
     hours = _number(digits[:, 1:3])
+    is_short = has_hours & (~is_spaced | (hours <= MOST_HOURS))
+    sizes = np.where(has_colon, 6, np.where(has_minutes, 5, np.where(is_short, 3, 0)))
+    minutes = np.where(has_colon, _number(digits[:, 4:6]), np.where(has_minutes, _number(digits[:, 3:5]), 0))
     offset_us = (hours * _HOUR_S + minutes * 60) * SECOND_US
     has_zone = sizes > 0
     chosen = signed[has_zone]

@@ -28,7 +28,7 @@ MUTANTS = (
         ("_joinable", "begins_trace[unindented[:-1]]", "True", "any line that is not indented belongs to an error before it")),
     *group("glue_jobs.columnar.timestamps", "tests/unit/test_columnar.py",
         ("_offset_us", "first is None or first != last", "False", "times of an hour in which the zone changes are wrong"),
-        ("_add_offsets", "has_hours & ~is_spaced", "has_hours", "a short zone after a space is read"),
+        ("_add_offsets", "hours <= MOST_HOURS", "True", "a number behind a space is read as a zone"),
         ("RepeatedTexts.of", "whole[1:] != whole[:-1]", "False", "all events have the second of the first one"),
         ("_digit_counts", "is_digit[:, :first].all()", "True", "a shorter fraction than the first one is read with what follows it"),
         ("_fractions", "fraction * 10 ** (6 - most)", "fraction", "milliseconds are read as microseconds")),

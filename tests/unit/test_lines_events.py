@@ -64,6 +64,8 @@ ONE_EVENT = [
     "a list:\n  one\n\ttwo\n \n\nwith blanks".removesuffix("\nwith blanks"),
     " 10%|#         |\n\r 20%|##        |",
     "   indented from the start\n  and on",
+    "Nov 21, 2026 3:12:45 AM com.example.Orders load\nINFO: 42 rows\n  more",
+    f"Nov 21, 2026 12:12:45 PM Main <init>\nSEVERE: no rows\n{TRACE}",
     "one line",
 ]
 
@@ -88,6 +90,7 @@ MANY_EVENTS = [
     [f'{HEADER}\nTraceback (most recent call last):\n  File "a.py"', OTHER_HEADER, "ValueError: x"],
     ['{\n  "a": 1\n}', '{\n  "a": 2\n}', "x"],
     [HEADER, '{\n  "a": 1\n}'],
+    ["Nov 21, 2026 3:12:45 AM a.B c", "Nov 21, 2026 3:12:45 AM a.B c\nINFO: x", "INFO: y", HEADER, "SEVERE: x"],
     ["Config: {x}", "{\n  1\n}"],
     ["java.util.List is a class", "the java.lang.RuntimeException: was", "Error: no dots"],
     ["a", 'Exception in thread "main" java.lang.Error\n\tat a.B.c(D.java)'],
@@ -150,6 +153,19 @@ def test_parsed_columns_of_events() -> None:
     assert first.parsed == ParsedLine(time_us + 123_000, "ERROR", "orders", f"failed\n{TRACE}")
     assert second == LineEvent(6, b"hello", 1, ParsedLine(None, None, None, "hello"))
     assert third == LineEvent(7, OTHER_HEADER.encode(), 1, ParsedLine(time_us, "INFO", "Executor", "x"))
+
+
+def test_record_on_two_lines_has_the_columns_of_both() -> None:
+    for hour, half in ((12, "AM"), (3, "AM"), (12, "PM"), (3, "PM")):
+        moment = datetime.strptime(f"2026-11-07 {hour} {half}", "%Y-%m-%d %I %p").replace(tzinfo=UTC)
+        for source, logger in (
+            ("com.example.Orders load", "com.example.Orders"),
+            ("Main main", "Main"),
+            ("com.example", "com.example"),
+        ):
+            (event,) = events_of(f"Nov 07, 2026 {hour}:00:00 {half} {source}\nSEVERE: no rows\njava.lang.Error: x")
+            message = "no rows\njava.lang.Error: x"
+            assert event.parsed == ParsedLine(int(moment.timestamp()) * 1_000_000, "ERROR", logger, message)
 
 
 def test_pretty_printed_object_is_parsed_like_one_on_a_line() -> None:
@@ -252,6 +268,7 @@ PIECES = st.sampled_from([
     b"", b" ", b"\t", b"\r", b"  x", b"\tat a.B.c(D.java:1)", b"\t... 3 more", b"hello", b"Config:", b"{", b"}", b"[", b"],", b'  "a": 1',
     b'{"msg": "x"}', b"level=info msg=x", b"INFO:a:b", b"[INFO] x", b"java.lang.RuntimeException: boom", b"Caused by: x", b'"""', b": a.B: x",
     b"During handling of the above exception, another exception occurred:", b"x Traceback (most recent call last):", b"\xff\xfe", b"\0",
+    b"Nov 21, 2026 3:12:45 AM a.B c", b"Nov 21, 2026 3:12:45 AM B", b"SEVERE: x", b"INFO: x",
     b"  Traceback (most recent call last):", b"\x1b[0m", b"\x1b[0m  x", b"\xef\xbb\xbfINFO:a:b", b"\xef\xbb\xbf", b"a.b.Error",
     b"  50%|# |\r" + HEADER.encode(), b"\r" + OTHER_HEADER.encode(),
 ])  # fmt: skip

@@ -16,7 +16,7 @@ from chalicelib.lines.format_detection import SAMPLE_LINES, FormatSample, detect
 from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat, format_named
 from chalicelib.lines.parsed import ParsedLine
 from chalicelib.lines.text import MAX_STATES, decode_line
-from chalicelib.lines.timestamps import TimestampParser
+from chalicelib.lines.timestamps import TimestampParser, rewritten
 
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 EVERY = pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
@@ -36,6 +36,35 @@ def read(name: str, line: str, reference: datetime | None = REFERENCE) -> Parsed
 
 # name of the format, line, (time, level, logger, message)
 LINES: list[tuple[str, str, tuple[str | None, str | None, str | None, str]]] = [
+    # Times and zones
+    ("airflow", "[2026-11-21, 03:12:45 CET] {a.py:7} ERROR - no rows", ("2026-11-21T02:12:45", "ERROR", "a.py", "no rows")),
+    ("iso", "2026.11.21 03:12:45.123456 42 rows", ("2026-11-21T03:12:45.123456", None, None, "42 rows")),
+    ("mysql", "2026-11-21  3:12:45 7 [ERROR] [Server] crashed", ("2026-11-21T03:12:45", "ERROR", "Server", "crashed")),
+    ("postgres", "2026-07-21 03:12:45.1 MSK [1] LOG:  ready", ("2026-07-21T00:12:45.1", "INFO", None, "ready")),
+    ("postgres", "2026-07-21 03:12:45.1 +03 [1] etl@shop LOG:  ready", ("2026-07-21T00:12:45.1", "INFO", None, "ready")),
+    ("postgres", "2026-07-21 03:12:45.1 XYZT [1] LOG:  ready", ("2026-07-21T03:12:45.1", "INFO", None, "ready")),
+    ("syslog", "Nov 7 03:12:45.123 EST web1 load[12]: no rows", ("2026-11-07T08:12:45.123", None, "load", "no rows")),
+    ("syslog", "Nov  7 03:12:45 ::1 CRON[12]: x: y", ("2026-11-07T03:12:45", None, "CRON", "x: y")),
+    ("syslog-without-host", "Nov 7 03:12:45 load[12]: x: y", ("2026-11-07T03:12:45", None, "load", "x: y")),
+    ("syslog-without-host", "Nov 7 03:12:45 EST load[12]: x", ("2026-11-07T08:12:45", None, "load", "x")),
+    ("syslog-text", "Nov 21 03:12:45 ERROR: no rows", ("2026-11-21T03:12:45", None, None, "ERROR: no rows")),
+    ("syslog-year", "2025 Nov 7 03:12:45 web1 load: no rows", ("2025-11-07T03:12:45", None, "load", "no rows")),
+    ("syslog-year", "<11>Nov  7 2025 03:12:45 web1 load[1]: no rows", ("2025-11-07T03:12:45", "ERROR", "load", "no rows")),
+    ("syslog-iso", "2026-11-21 03:12:45 EST load[12]: no rows", ("2026-11-21T08:12:45", None, "load", "no rows")),
+    ("redis", "[1234] 21 Nov 03:12:45.123 # Out of memory", ("2026-11-21T03:12:45.123", "WARNING", None, "Out of memory")),
+    (
+        "squid",
+        "1795230765.123     12 192.0.2.7 TCP_DENIED/403 392 GET http://x/ - HIER_NONE/- -",
+        ("2026-11-21T03:12:45.123", "WARNING", None, "12 192.0.2.7 TCP_DENIED/403 392 GET http://x/ - HIER_NONE/- -"),
+    ),
+    ("level", "1795230765123 ERROR no rows", ("2026-11-21T03:12:45.123", "ERROR", None, "no rows")),
+    ("time-level", "3:12:45 PM INFO 42 rows", ("2026-11-22T15:12:45", "INFO", None, "42 rows")),
+    ("level-time", "ERROR: 21.11.2026 03:12:45 CET no rows", ("2026-11-21T02:12:45", "ERROR", None, "no rows")),
+    (
+        "iso",
+        "[11/21/26 3:12:45:123 CET] 0000001a SystemOut     O x",
+        ("2026-11-21T02:12:45.123", None, None, "0000001a SystemOut     O x"),
+    ),
     # Python's logging
     ("python-default", "WARNING:root:disk almost full", (None, "WARNING", "root", "disk almost full")),
     ("python-default", "CRITICAL:orders.load:out of: memory", (None, "CRITICAL", "orders.load", "out of: memory")),
@@ -567,15 +596,27 @@ PIECES = st.sampled_from([each.example for each in FORMATS])
 @example("2026-11-21 03:12:45.123 UTC [1234]", "INFO x", 29, 0, "")
 @example("INFO", "42", 4, 0, "\t")
 def test_prefix_check_loses_no_line(one: str, other: str, end: int, begin: int, between: str) -> None:
-    """The slow way, trying every format in order, gives the same result."""
+    """The slow way, trying every format in order, gives the same result, for a line and for it with its time in ISO's notation."""
     line = one[:end] + between + other[begin:]
     clock = TimestampParser(reference_us=0)
-    asked = [each for each in FORMATS if each.unambiguous and line[:1] and line[0] in each.prefix.first]
-    assert PLAIN.reader(clock)(line) == next((parsed for each in asked if (parsed := each.bind(clock)(line)) is not None), None)
+
+    def first(text: str) -> ParsedLine | None:
+        asked = [each for each in FORMATS if each.unambiguous and text[:1] and text[0] in each.prefix.first]
+        return next((parsed for each in asked if (parsed := each.bind(clock)(text)) is not None), None)
+
+    known, iso = first(line), rewritten(line)
+    if iso is not None and (known is None or known.timestamp is None):
+        assert PLAIN.reader(clock)(line) in (first(iso), known)
+    else:
+        assert PLAIN.reader(clock)(line) == known
+    texts = [text for text in (line, iso) if text]
     parsing = {
-        each: int(each.bind(clock)(line) is not None) for each in FORMATS if not each.prefix.first or line[:1] in each.prefix.first
+        each: int(
+            any(each.bind(clock)(text) is not None for text in texts if not each.prefix.first or text[0] in each.prefix.first)
+        )
+        for each in FORMATS
     }
-    assert dict(parsed_counts([line])) == dict.fromkeys(FORMATS, 0) | (parsing if line else {})
+    assert dict(parsed_counts([line])) == parsing
 
 
 NOT_OF_A_LOG = [

@@ -103,7 +103,17 @@ def test_a_line_that_nobody_knows(end: str) -> None:
 
         slow = [
             (start, fill)
-            for start in ("", "2026-11-21 03:12:45", "[2026-11-21 03:12:45]", "\x1b[0m", "{", ": ")
+            for start in (
+                "",
+                "2026-11-21 03:12:45",
+                "[2026-11-21 03:12:45]",
+                "Nov 21, 2026 3:12:45",
+                "[1795230765.",
+                "21.",
+                "\x1b[0m",
+                "{",
+                ": ",
+            )
             for fill in FILLS
             if not grows_with_its_length(work, lambda size, start=start, fill=fill: start + fill * (size // len(fill)) + end)  # type: ignore[misc]
         ]

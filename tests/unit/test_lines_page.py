@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from chalicelib.lines import events as events_module
 from chalicelib.lines.format_detection import SAMPLE_LINES, detect_format
 from chalicelib.lines.formats import ANY, FORMATS
 from chalicelib.lines.timestamps import TimestampParser
+from chalicelib.lines.zones import ABBREVIATIONS
 from docs.generate import UNREAD_FORMATS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "log-formats.md").read_text()
@@ -43,6 +45,12 @@ def test_formats_that_are_not_recognized_have_neither_level_nor_logger() -> None
     for example in UNREAD_FORMATS.values():
         parsed = ANY.reader()(example)
         assert parsed is None or (parsed.level, parsed.logger) == (None, None), example
+
+
+def test_abbreviations_of_zones() -> None:
+    table = [row for row in rows("Columns", "How a format is chosen") if re.match("[+-]", row[0])]
+    shown = {name: datetime.strptime(zone, "%z").utcoffset() for zone, names in table for name in re.findall(r"\w+", names)}
+    assert shown == {name: timedelta(minutes=minutes) for name, minutes in ABBREVIATIONS.items()}
 
 
 def test_every_format_that_was_measured_is_there() -> None:

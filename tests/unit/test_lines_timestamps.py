@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.lines import timestamps
-from chalicelib.lines.formats import format_named
+from chalicelib.lines.formats import PLAIN, format_named
 from chalicelib.lines.timestamps import FIRST_US, LAST_US, TimestampParser
 
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -136,6 +136,117 @@ def test_missing_and_repeated_hours_of_clock_changes(text: str) -> None:
         assert found is None or FIRST_US <= found <= LAST_US
 
 
+# Other notations: each of these is of 2026-11-21 15:12:45, or 03:12:45 for the 12-hour clock's AM.
+
+NOTATIONS = [
+    *("%Y-%m-%d %H:%M:%S", "%Y/%m/%dT%H:%M:%S", "%Y.%m.%d %H:%M:%S", "%Y-%m-%d, %H:%M:%S", "%Y-%m-%d_%H:%M:%S", "%Y-%m-%d.%H:%M:%S"),
+    *("%Y-%-m-%-d %-H:%M:%S", "%Y-%m-%d %_H:%M:%S", "%Y-%m-%_d %H:%M:%S", "%Y-%m-%d,  %-H:%M:%S", "%Y%m%d %H:%M:%S", "%Y%m%dT%H%M%S"),
+    *("%d.%m.%Y %H:%M:%S", "%-d.%-m.%Y %-H:%M:%S", "%d-%m-%Y %H:%M:%S", "%d/%b/%Y:%H:%M:%S", "%d-%b-%Y %H:%M:%S", "%d %b %Y %H:%M:%S"),
+    *("%b %d, %Y %-I:%M:%S %p", "%b %-d, %Y, %-I:%M:%S\u202f%p", "%B %d, %Y at %I:%M:%S %p", "%d %B %Y, %H:%M:%S", "%Y %b %d %H:%M:%S"),
+    *("%a %b %_d %H:%M:%S %Y", "%a, %d %b %Y %H:%M:%S", "%A, %d %B %Y %H:%M:%S", "%a %d %b %Y %I:%M:%S %p", "%b %d %Y %H:%M:%S"),
+    *("%m/%d/%Y %-I:%M:%S %p", "%m/%d/%Y %H:%M:%S", "%Y-%m-%d %I:%M:%S %p", "%Y-%m-%d %-I:%M:%S%p", "%Y-%b-%d %H:%M:%S", "%d-%b-%y %I.%M.%S %p"),
+]  # fmt: skip
+IN_LINES = [
+    ("{} 42 rows", (None, None, "42 rows")),
+    ("{} INFO 42 rows", ("INFO", None, "42 rows")),
+    ("[{}] [error] 42 rows", ("ERROR", None, "42 rows")),
+    ("{} - orders.load - INFO - 42 rows", ("INFO", "orders.load", "42 rows")),
+    ("{} INFO [main] org.example.Orders: 42 rows", ("INFO", "org.example.Orders", "42 rows")),
+    ("[{}] {{load.py:12}} ERROR - 42 rows", ("ERROR", "load.py", "42 rows")),
+    ("INFO  [{}] com.example.Orders: 42 rows", ("INFO", "com.example.Orders", "42 rows")),
+    ("{} 7 [Warning] Aborted connection", ("WARNING", None, "Aborted connection")),
+]
+IN_TEXT = [
+    *(("Z", "+0000"), (" UTC", "+0000"), ("+01:00", "+0100"), (" -0330", "-0330"), (" +03", "+0300"), (" CET", "+0100"), (" MSK", "+0300")),
+    *((" EST", "-0500"), (" (PST)", "-0800"), (" GMT+2", "+0200"), (" UTC-03:30", "-0330"), (" Europe/Berlin", "+0100"), (" AM CET", "+0100")),
+    *((" America/Argentina/Buenos_Aires", "-0300"), (" +0100 (CET)", "+0100"), (" +0000 UTC", "+0000"), ("+05:30[Asia/Kolkata]", "+0530")),
+]  # fmt: skip
+
+
+def words_of(name: str, line: str) -> tuple[int | None, tuple[str | None, str | None, str]]:
+    parsed = format_named(name).reader(TimestampParser(reference_us=us_of(datetime(2026, 11, 22))))(line)
+    assert parsed is not None
+    return parsed.timestamp, parsed[1:]
+
+
+@pytest.mark.parametrize("notation", NOTATIONS)
+@pytest.mark.parametrize(
+    "moment", [datetime(2026, 11, 21, 15, 12, 45), datetime(2027, 8, 30, 0, 5, 9), datetime(2026, 12, 31, 12, 0, 1)]
+)
+def test_notation_in_every_layout_has_its_moment(notation: str, moment: datetime) -> None:
+    text = moment.strftime(notation)
+    assert TimestampParser().parse_text(text) == us_of(moment)
+    for line, words in IN_LINES:
+        assert words_of("plain", line.format(text)) == words_of("python", line.format(text)) == (us_of(moment), words)
+
+
+@pytest.mark.parametrize(("zone", "offset"), IN_TEXT)
+@pytest.mark.parametrize("notation", ["%Y-%m-%d %H:%M:%S", "%Y-%m-%d, %H:%M:%S.123", "%d/%b/%Y:%H:%M:%S"])
+def test_zone_in_text_counts_and_is_no_word(notation: str, zone: str, offset: str) -> None:
+    moment = datetime(2026, 11, 21, 3, 12, 45, 123_000 if "123" in notation else 0)
+    text, expected = moment.strftime(notation) + zone, us_of(moment.replace(tzinfo=datetime.strptime(offset, "%z").tzinfo))
+    assert TimestampParser().parse_text(text) == expected
+    for line, words in IN_LINES:
+        assert words_of("plain", line.format(text)) == (expected, words)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("2026-11-21 03:12:45 XST INFO 42 rows", ("INFO", "XST", "42 rows")),
+        ("2026-11-21 03:12:45 Europe/load INFO 42 rows", ("INFO", "Europe/load", "42 rows")),
+        ("2026-11-21 03:12:45 EST-load INFO 42 rows", ("INFO", "EST-load", "42 rows")),
+        ("2026-11-21 03:12:45 ESTIMATE INFO 42 rows", ("INFO", "ESTIMATE", "42 rows")),
+        ("2026-11-21 03:12:45 ALERT 42 rows", ("CRITICAL", None, "42 rows")),
+        ("2026-11-21 03:12:45 ROOT is full", (None, None, "ROOT is full")),
+        ("2026-11-21 03:12:45 +42 rows", (None, None, "+42 rows")),
+        ("2026-11-21 03:12:45 (INFO) 42 rows", ("INFO", None, "42 rows")),
+        ("2026-11-21 03:12:45 +0100 XST rows", (None, None, "XST rows")),
+    ],
+)
+def test_word_that_is_no_zone_remains(line: str, words: tuple[str | None, str | None, str]) -> None:
+    us = us_of(datetime(2026, 11, 21, 2 if "+0100" in line else 3, 12, 45))
+    assert words_of("plain", line) == words_of("iso" if words[0] is None else "python-logger-first", line) == (us, words)
+
+
+@QUIET
+@given(st.datetimes(datetime(2001, 9, 10), datetime(2036, 12, 31)), st.sampled_from([0, 3, 6, 9]), st.booleans())
+def test_number_since_the_epoch_before_a_level(moment: datetime, digits: int, is_decimal: bool) -> None:
+    ns = f"{us_of(moment)}000"
+    end = len(ns) - 9 + digits
+    number = f"{ns[:-9]}.{ns[-9:end]}" if is_decimal and digits else ns[:end]
+    expected = int(ns[:end].ljust(len(ns), "0")) // 1000
+    for line, words in [("{} INFO x", ("INFO", None, "x")), ("[{}] [error] x", ("ERROR", None, "x")), ("{}\tx", (None, None, "x"))]:
+        assert words_of("plain", line.format(number)) == (expected, words)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["1795230765 rows", "1795230765", "1795230765.5 Error opening", "179523076 INFO x", "4795230765 INFO x", "1795230765: x"],
+)
+def test_other_number_is_no_time(line: str) -> None:
+    assert PLAIN.reader()(line) is None
+
+
+def test_clock_changes_in_text() -> None:
+    for name in ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe"):
+        for hour in range(24):
+            for day in ((2026, 3, 29), (2026, 10, 25), (2026, 3, 8), (2026, 11, 1), (2026, 4, 5), (2026, 10, 4)):
+                moment = datetime(*day, hour, 30)
+                assert iso(f"{moment} x", ZoneInfo(name)) == us_of(moment.replace(tzinfo=ZoneInfo(name)))
+                assert words_of("plain", f"{moment} {name} x")[0] == us_of(moment.replace(tzinfo=ZoneInfo(name)))
+
+
+def test_abbreviation_of_the_own_zone_is_its() -> None:
+    shanghai, berlin = ZoneInfo("Asia/Shanghai"), ZoneInfo("Europe/Berlin")
+    assert TimestampParser(shanghai).parse_text("2026-11-21 03:12:45 CST") == us_of(datetime(2026, 11, 20, 19, 12, 45))
+    assert TimestampParser(berlin).parse_text("2026-11-21 03:12:45 CST") == us_of(datetime(2026, 11, 21, 9, 12, 45))
+    texts = ("2026-10-25 02:30:00 CEST", "2026-10-25 02:30:00 CET")
+    assert [TimestampParser(berlin).parse_text(text) for text in texts] == [
+        us_of(datetime(2026, 10, 25, hour, 30)) for hour in (0, 1)
+    ]
+
+
 # Missing years and days.
 
 
@@ -228,7 +339,8 @@ def test_all_months() -> None:
         ("2015-03-20T01:00:00+01:00", MARCH_20_US),
         ("2015-03-20T01:00:00 CET", MARCH_20_US),
         ("2015-03-19T19:00:00EST", MARCH_20_US),
-        ("2015-03-20T00:00:00 IST", None),
+        ("2015-03-20T05:30:00 IST", MARCH_20_US),
+        ("2015-03-20T00:00:00 XST", None),
         ("1426809600", MARCH_20_US),
         ("1426809600.0", MARCH_20_US),
         ("1426809600.123456", MARCH_20_US + 123_456),
