@@ -256,7 +256,7 @@ class _BlockReader:
         raw = clean_bytes(raw) if b"\r" in raw else raw
         if kinds & CAUSE and reader.traces.add_cause(self._line, raw, reader.progress, self._before()):
             return
-        if _accompanies(self._block, self._at, reader.evidence.tail):
+        if raw[:1] == b"\t" and _accompanies(self._block, self._at, reader.evidence.tail):
             return
         level, note = quick_level(raw), Note.of(self._line, raw, reader.progress)
         if level == PLAIN and _OTHER_FRAME.match(raw):

@@ -50,7 +50,8 @@ _MAX_PREFIXES = 3
 
 def clean_bytes(raw: bytes) -> bytes:
     """Without escape sequences; of a line with carriage returns, what a terminal shows last."""
-    raw = without_escape_bytes(raw)
+    if b"\x1b" in raw:
+        raw = without_escape_bytes(raw)
     return next((part for part in reversed(raw.split(b"\r")) if part.strip()), b"") if b"\r" in raw else raw
 
 
@@ -66,7 +67,8 @@ def quick_level(raw: bytes) -> int:
 
 
 def _exact_level(raw: bytes) -> int:
-    raw = without_escape_bytes(raw)
+    if b"\x1b" in raw:
+        raw = without_escape_bytes(raw)
     level, end = _level_from(raw, 0)
     if (
         level in (INFO, WARNINGS)

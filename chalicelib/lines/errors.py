@@ -23,9 +23,13 @@ from chalicelib.lines.levels import ERROR, SEVERITIES, is_error, level_of_name
 from chalicelib.lines.text import decode_line
 
 _WORDS = (b"err", b"fatal", b"crit", b"severe", b"fail", b"panic", b"emerg", b"alert")
-"""Lowercase: a line without any of these states no error in words."""
+"""Lowercase: a line without any of these states no error in words, except by Serilog's abbreviation in capitals."""
+_FATAL = b"FTL"
 _NUMBERS: Mapping[bytes, tuple[bytes, ...]] = {b"<": (b"\n<",), **dict.fromkeys((b"I", b"W", b"E", b"F"), (b"\nE", b"\nF"))}
 """By the first byte of a syslog or klog log: the text that states an error as a number or a letter."""
+_LETTER_IN_BRACKETS = re.compile(rb"\[[0-9-]{10} [0-9:,.]{8,15} [A-Z] [0-9]")
+_LETTERS_IN_BRACKETS = (b" E ", b" F ", b" C ")
+"""Of a log of Ray's core."""
 _CONTAINER = re.compile(rb"[0-9]{4}-\S{10,40} std(?:out|err) [FP] \{")
 _NUMBERED = re.compile(rb'ev(?:el(?:no)?|erity(?:_?[Nn]umber|Level)?)\\?" ?: ?\\?"?[0-9]')
 """A level of a JSON line that may be a number, also within the text that a container printed."""
@@ -73,18 +77,26 @@ def _states_error(read: LineParser, raw: bytes) -> bool:
 def _candidates(body: bytes) -> Iterator[int]:
     """Starts of the lines that may state an error, in order. In pieces: the starts of many short lines take 20 times their bytes."""
     first, last = body[:1], -1
-    signs = _numbers_of_json(body) if first == b"{" or _CONTAINER.match(body) else _NUMBERS.get(first, ())
+    signs = _signs(body)
     if signs and (first != b"<" or _is_severe(body, 0)):
         yield (last := 0)
     for at in range(0, len(body), _PIECE_BYTES):
         piece = body[at : at + _PIECE_BYTES + _OVERLAP_BYTES]
         lowered = piece.lower()
         starts = {start for word in _WORDS for start in _line_starts(lowered, word, _PIECE_BYTES)}
-        numbered = {start for sign in signs for start in _line_starts(piece, sign, _PIECE_BYTES)}
+        numbered = {start for sign in (*signs, _FATAL) for start in _line_starts(piece, sign, _PIECE_BYTES)}
         starts |= {start for start in numbered if first != b"<" or _is_severe(body, at + start)}
         for start in sorted({at + start if start else body.rfind(b"\n", 0, at) + 1 for start in starts}):
             if start > last:
                 yield (last := start)
+
+
+def _signs(body: bytes) -> tuple[bytes, ...]:
+    """The texts that state an error as a number or a letter, by the first line."""
+    first = body[:1]
+    if first == b"{" or _CONTAINER.match(body):
+        return _numbers_of_json(body)
+    return _LETTERS_IN_BRACKETS if first == b"[" and _LETTER_IN_BRACKETS.match(body) else _NUMBERS.get(first, ())
 
 
 def _numbers_of_json(body: bytes) -> tuple[bytes, ...]:

@@ -33,7 +33,7 @@ class LineLayout:
     changes or rejects the result, whatever its time. ``otherwise``: a layout for the lines that this one does not match. Only the
     first 10,000 characters are matched, which bounds the work for lines of any length.
 
-    ``sign``: a text that every line of the layout contains: finding it is faster than a match that fails.
+    ``sign``: a text that every line that matches contains: finding it is faster than a match that fails.
     ``around``: the parts of ``pattern`` before and after a timestamp with an optional fraction and zone; None: it has other parts.
     """
 

@@ -188,8 +188,10 @@ SYSLOG = timestamped(MONTH, f"{NO_ZONE} {_HOST_AND_TAG}", before=OPTIONAL_PRIORI
 SYSLOG_YEAR = timestamped(MONTH_YEAR, f"{NO_ZONE} {_HOST_AND_TAG}", before=OPTIONAL_PRIORITY, levels=_PRIORITIES)
 SYSLOG_PROCESS = timestamped(MONTH, f" {_PROCESS}", before=OPTIONAL_PRIORITY, levels=_PRIORITIES)
 SYSLOG_ANYTHING = timestamped(MONTH, f"{NO_ZONE}:? ", before=OPTIONAL_PRIORITY, levels=_PRIORITIES)
-_SYSLOG_ISO_KERNEL = timestamped(ISO, _HOST_AND_KERNEL, before=OPTIONAL_PRIORITY, levels=_PRIORITIES)
-SYSLOG_ISO = timestamped(ISO, _HOST_AND_PROCESS, before=OPTIONAL_PRIORITY, levels=_PRIORITIES, otherwise=_SYSLOG_ISO_KERNEL)
+_SYSLOG_ISO_KERNEL = timestamped(ISO, _HOST_AND_KERNEL, before=OPTIONAL_PRIORITY, levels=_PRIORITIES, sign="kernel:")
+SYSLOG_ISO = timestamped(
+    ISO, _HOST_AND_PROCESS, before=OPTIONAL_PRIORITY, levels=_PRIORITIES, otherwise=_SYSLOG_ISO_KERNEL, sign="]:"
+)
 SYSLOG_5424 = timestamped(
     ISO,
     r" \S++ (?:-|(?P<logger>\S++)) \S++ \S++ (?:-|(?:\[(?:[^\]\"]++|\"(?:[^\"\\]++|\\.)*\")*\])+)(?: \ufeff?|$)",
@@ -246,17 +248,20 @@ POSTGRES = timestamped(
     ISO,
     rf" \[[0-9]++\] [^\s@]++@\S++ {_POSTGRES_LEVEL}: +",
     levels=_POSTGRES,
-    otherwise=timestamped(ISO, rf" \[[0-9]++\] {_POSTGRES_LEVEL}: +", levels=_POSTGRES),
+    otherwise=timestamped(ISO, rf" \[[0-9]++\] {_POSTGRES_LEVEL}: +", levels=_POSTGRES, sign=": "),
     sign=": ",
 )
 RDS = timestamped(ISO, rf":[^\s@]*+@[^\s@:]*+:\[[0-9]++\]:{_POSTGRES_LEVEL}: +", levels=_POSTGRES)
 _ANY_PREFIX = timestamped(
     ISO,
-    NO_ZONE + r"(?: [A-Z]{3,5})?(?: +(?:[a-z_][^\s=@\[(<{:,|-]*+ +){0,4}(?:[0-9\[(<{:,|-]|[^\s=@\[(<{:,|-]*+[=@])|[\[(<{:,|-])"
+    NO_ZONE
+    + r"(?: [A-Z]{3,5})?(?: +(?:[a-z_][^\s=@\[(<{:,|-]*+ +){0,4}(?:[0-9\[(<{|]|[:,-] |[^\s=@\[(<{:,|-]*+[=@])|\||[:,][^0-9]|[:,-][0-9a-f]++\.[0-9a-f])"
     rf"[^\"';!?]*?[] :,|>-]{_POSTGRES_LEVEL}: {{2}}",
     levels=_POSTGRES,
+    sign=":  ",
 )
-"""Any ``log_line_prefix`` with a number, a bracket, an assignment or a user of a database before text: two spaces follow the level."""
+"""Any ``log_line_prefix`` with a number, a bracket, an assignment or a user of a database before text: two spaces follow the level. What
+it begins with can belong neither to the fraction nor to the zone of the time."""
 POSTGRES_PREFIX = timestamped(
     ISO,
     rf" \[[0-9-]++\]:? (?:\[[0-9-]++\]:? )?[a-z]++=[^\s,]*+(?:,[a-z]++=[^\s,]*+)* {_POSTGRES_LEVEL}: {{2}}",

@@ -107,4 +107,4 @@ def without_escapes(text: str) -> str:
 
 def without_escape_bytes(raw: bytes) -> bytes:
     """Bytes without the control sequences of terminals, and without the escape character."""
-    return _ESCAPES_IN_BYTES.sub(b"", raw) if b"\x1b" in raw else raw
+    return _ESCAPES_IN_BYTES.sub(b"", raw)

@@ -32,6 +32,8 @@ _AT, _TRACE = b"2026-11-21 03:12:45", b'Traceback (most recent call last):\n  Fi
         ("info", _AT + b" ERROR it broke", "INFO"), ("Level 45", b"so what", "ERROR"), ("loud", _AT + b" ERROR it broke", "ERROR"),
         ("", b"so what", None), (None, b"so what", None), (None, _AT + b" WARNING late", "WARNING"),
         (None, _AT + b" CRITICAL it is gone", "CRITICAL"), (None, _AT + b" INFO a\n" + _TRACE, "ERROR"),
+        (None, b"[2026-11-21 03:12:45,1 I 1 2] a.cc:1: x\n[2026-11-21 03:12:45,1 E 1 2] a.cc:1: x", "ERROR"),
+        (None, b"[03:12:45 INF] x\n[03:12:45 FTL] x", "ERROR"),
         (None, _AT + b" CRITICAL a\n" + _TRACE, "CRITICAL"), (None, _TRACE, "ERROR"), ("info", _TRACE, "INFO"),
     ],
 )  # fmt: skip

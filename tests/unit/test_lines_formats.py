@@ -642,7 +642,9 @@ def test_unknown_lines_in_a_plain_run(number: int) -> None:
     ],
 )  # fmt: skip
 def test_word_in_a_sentence_is_no_level(text: str) -> None:
-    assert read("plain", f"2026-11-21 03:12:45 {text}") == ParsedLine(us("2026-11-21T03:12:45"), None, None, text)
+    for time in ("", ".123", ",123456", "Z", "-0530", "+05:30", ",123 -0530"):
+        clock = read("plain", f"2026-11-21 03:12:45{time} x")
+        assert clock is not None and read("plain", f"2026-11-21 03:12:45{time} {text}") == clock._replace(message=text)
 
 
 NAME = st.from_regex(r"[a-z_]{1,9}", fullmatch=True)
