@@ -78,12 +78,15 @@ def test_counts_of_openmetadatas_client_on_one_line() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
 def test_a_line_that_goes_wrong_after_a_good_start(each: LogFormat) -> None:
-    parse = each.bind(TimestampParser())
+    parse, times = (
+        each.bind(TimestampParser()),
+        4 if each.name == "json" else 1,
+    )  # shorter objects that do not end are not looked at
     slow = [
         (start, fill)
         for start in starts_of(each)
         for fill in FILLS
-        if not grows_with_its_length(parse, lambda size, start=start, fill=fill: start + fill * (size // len(fill)))  # type: ignore[misc]
+        if not grows_with_its_length(parse, lambda size, start=start, fill=fill: start + fill * (times * size // len(fill)))  # type: ignore[misc]
     ]
     assert slow == []
 
