@@ -150,6 +150,11 @@ def test_newline_within_a_counted_frame_begins_no_message() -> None:
     assert [each.message for each in decoded(f"{len(frame)} {frame}")] == ["one\n<12>two"]
 
 
+def test_text_of_a_program_changes_no_framing() -> None:
+    body = "<11>1 - - - - - - one\0<12>x\n<11>1 - - - - - - two\n"
+    assert [each.message for each in decoded(body)] == ["one\0<12>x", "two"]
+
+
 def test_counts_that_do_not_fit_are_text() -> None:
     frame = "<11>1 - - - - - - one"
     for count in (len(frame) - 1, len(frame) + 1):

@@ -74,6 +74,28 @@ def test_unread_resource_and_scope_of_otlp_are_kept_as_sent() -> None:
     assert event.data == {"resource": {"resource": 7}, "scope": {"name": 7, "version": "1"}, UNREAD: ["resource", "scope"]}
 
 
+@pytest.mark.parametrize("value", ["\ud800", [{"\ud800": 1}]])
+def test_unread_values_of_otlp_have_no_lone_surrogates(value: Any) -> None:
+    for event in (
+        otlp_json(TEXT, value),
+        otlp_json(TEXT, {"attributes": [value]}),
+        otlp_json(TEXT, scope={"name": [value], "x": 1}),
+    ):
+        assert event.message == "text" and UNREAD in event.data
+        json.dumps(event.data, ensure_ascii=False).encode()
+
+
+def test_unread_values_of_otlp_that_are_nested_too_deeply_are_text() -> None:
+    value: Any = []
+    for _ in range(300):
+        value = [value]
+    nested = json.dumps(value)
+    assert otlp_json(TEXT, value).data["resource"] == {"resource": nested}
+    assert otlp_json(TEXT, scope=value).data["scope"] == {"scope": nested}
+    assert otlp_json({**TEXT, "attributes": value}).data["attributes"] == {"": [json.dumps(value[0])]}
+    assert otlp_json({"body": value}).message == nested
+
+
 @pytest.mark.parametrize(("field", "name", "size"), [("trace_id", "traceId", 16), ("span_id", "spanId", 8)])
 def test_ids_of_protobuf_follow_the_rule_of_json(field: str, name: str, size: int) -> None:
     assert otlp_protobuf(**{field: bytes(range(size))}).data == {name: bytes(range(size)).hex()}
@@ -127,6 +149,22 @@ def test_line_that_is_not_json_is_text() -> None:
     assert [each.message for each in events] == ["one", '{"message": "tw', "three", "four"]
     assert [each.data for each in events] == [{}, {UNREAD: ["record"]}] * 2
     assert event_of([bulk_item('{"message": "tw')]).message == '{"message": "tw'
+
+
+@pytest.mark.parametrize("text", [
+    "2026-11-21 03:12:45 ERROR x", "12 rows", "1.5s", "-5 x", "true story", "null x", '"a" is b', "[INFO] x", "[2026-11-21 03:12:45] x",
+    '"a" "b"', "[1] [2]",
+])  # fmt: skip
+def test_line_that_begins_like_json_is_one_text(text: str) -> None:
+    for body in (f'{{"message": "one"}}\n{text}\n', f'{{"message": "one"}} {text}\n', f'{text}\n{{"message": "one"}}\n'):
+        events = [item.event.message for item in fluent.decode_json(body) if isinstance(item, Decoded)]
+        assert sorted(events) == sorted(["one", text])
+
+
+def test_value_that_cannot_be_read_is_refused_alone() -> None:
+    for value in ("9" * 5000, f'{{"a": {"9" * 5000}}}', "[" * 5000 + "]" * 5000):
+        one, refused, two = fluent.decode_json(f'[{{"message": "one"}}, {value}, {{"message": "two"}}]')
+        assert isinstance(refused, Refused) and [event_of([each]).message for each in (one, two)] == ["one", "two"]
 
 
 def bulk_item(document: str) -> Item:

@@ -26,6 +26,9 @@ class NotJson:
 _decoder = JSONDecoder(strict=False, parse_constant=str)
 _SPACES = " \t\r\n"
 _TOKEN = re.compile(r'[\[\]{}]|"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_NUMBER = re.compile("[-0-9][-+.0-9Ee]*+")
+_LIST = re.compile(r'\[[ \t\r\n]*+(?:[\[{"]|\Z)')
+"""Begins a list of records or texts. Other texts begin with a bracket, too: ``[INFO] x``."""
 _MAX_REASON_CHARS = 120
 
 
@@ -57,7 +60,7 @@ def values(body: bytes | str) -> Iterator[Any | Refused]:
     if is_document:
         found = iter(value if isinstance(value, list) else [value])
     else:
-        found = elements(text) if text[0] == "[" and not _is_lines(text) else _lines(text)
+        found = elements(text) if _LIST.match(text) and not _is_lines(text) else _lines(text)
     return map(_sound_or_refused, found) if may_be_unsound else found
 
 
@@ -91,8 +94,8 @@ def _is_lines(text: str) -> bool:
 
 
 def elements(text: str) -> Iterator[Any | Refused]:
-    """The elements of a list up to an error; ``text`` begins with its bracket. A value that is nested too deeply is refused alone.
-    Reads each character at most three times."""
+    """The elements of a list up to an error; ``text`` begins with its bracket. A value that is nested too deeply, or has a
+    number that is too long, is refused alone. Reads each character at most three times."""
     place = 1
     while True:
         place = _behind(text, place, _SPACES + ",")
@@ -105,11 +108,11 @@ def elements(text: str) -> Iterator[Any | Refused]:
             return
         try:
             value, place = _decoder.raw_decode(text, place)
-        except RecursionError as error:
-            value, place = _refused(_message(error)), _end_of(text, place)
-        except ValueError as error:
+        except json.JSONDecodeError as error:
             yield _refused(f"the list is invalid here: {_message(error)}")
             return
+        except (ValueError, RecursionError) as error:  # a number of thousands of digits, or too many brackets
+            value, place = _refused(_message(error)), _end_of(text, place)
         yield value
 
 
@@ -118,7 +121,7 @@ def _lines(text: str) -> Iterator[Any | Refused]:
         place = _behind(line, 0, _SPACES)
         while place < len(line):
             try:
-                value, place = _decoder.raw_decode(line, place)
+                value, place = _value_in(line, place)
             except json.JSONDecodeError:
                 yield NotJson(line[place:].rstrip(_SPACES))
                 break
@@ -129,8 +132,17 @@ def _lines(text: str) -> Iterator[Any | Refused]:
             place = _behind(line, place, _SPACES)
 
 
+def _value_in(line: str, place: int) -> tuple[Any, int]:
+    """The value of a line at a place, and its end. Only objects may have others behind them: of a text such as ``12 rows`` no part is a value."""
+    if line[place] == "{":
+        return _decoder.raw_decode(line, place)
+    return _decoder.decode(line[place:]), len(line)
+
+
 def _end_of(text: str, place: int) -> int:
-    """The end of the list or object at ``place``, by its brackets only; the end of the text if it is not closed."""
+    """The end of the number, list or object at ``place``, by its brackets only; the end of the text if it is not closed."""
+    if number := _NUMBER.match(text, place):
+        return number.end()
     depth = 0
     for token in _TOKEN.finditer(text, place):
         if token[0] in "[{":

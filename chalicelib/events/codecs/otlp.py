@@ -44,6 +44,8 @@ _VARINT, _LENGTH, _SIZES = 0, 2, {1: 8, 5: 4, 3: 0, 4: 0}
 """How a field is encoded; the sizes of those without a length: fixed numbers, and the beginning and end of a group."""
 _MAX_DEPTH = 100
 """The parser reads no messages below."""
+_AROUND = 4
+"""Levels of an event's data around an unread value: the data, its field, the attributes, and their list."""
 _UNDECODABLE = "the body is not an ExportLogsServiceRequest"
 
 
@@ -346,7 +348,13 @@ def _read(raw: Mapping[str, Any], name: str, read: Callable[[Any], _T], missing:
 
 
 def _as_sent(value: Any) -> Any:
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+    """An unread value as it can be stored: one that is nested too deeply is its JSON."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    try:
+        return well_formed(value, _AROUND)
+    except ValueError:
+        return well_formed_text(json_text.compact(value))
 
 
 def _number(value: Any) -> int:

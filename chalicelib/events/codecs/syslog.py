@@ -1,6 +1,7 @@
 """syslog over HTTP, from syslog-ng's ``http()``, rsyslog's ``omhttp`` and others: messages of RFC 5424 or RFC 3164, or JSON.
 
-The framing is that of the content: octet counting if all counts fit, to the last byte; NUL if a priority follows one; else newlines.
+The framing is that of the content: octet counting if all counts fit, to the last byte; NUL if a priority follows one, and the body ends with
+one or has no priority behind a newline; else newlines.
 There, a line without a priority continues the message of the line with one before it, such as a stack trace. If no line has a
 priority, each line is an event. No message is refused for its header (``syslog_header``).
 """
@@ -50,7 +51,7 @@ def decode(body: bytes | str, now_ms: int, zone: tzinfo = UTC) -> Iterator[Item]
     if _BEGIN.search(text) is None:
         return plain.decode(text)
     text = well_formed_text(text)
-    if _AFTER_NUL.search(text):
+    if _AFTER_NUL.search(text) and (text.rstrip("\n").endswith("\0") or _BEGIN.search(text, 1) is None):
         return _decoded_messages(map(_unterminated, _split(text, _AFTER_NUL)), HeaderParser(now_ms, zone))
     return _decoded_messages(
         (each.removesuffix("\0") for each in _split(text.removesuffix("\n"), _BEGIN)), HeaderParser(now_ms, zone)
