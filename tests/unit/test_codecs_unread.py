@@ -10,6 +10,7 @@ import msgpack
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
+from chalicelib.errors import BatchTooLargeError
 from chalicelib.events.codecs import bulk, firehose, fluent, logstash, otlp
 from chalicelib.events.codecs.items import UNREAD, Decoded, Item
 from chalicelib.events.event import NewEvent
@@ -202,3 +203,13 @@ def test_firehose_record_is_as_many_events_as_it_has_records(text: str, messages
 def test_text_of_more_lines_than_are_searched_is_one_event(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(firehose, "MAX_TEXT_LINES", 5)
     assert delivered(f"{ONE}\n{TWO}", f"{ONE}\n{TWO}", f"{ONE}\n{TWO}") == [ONE, TWO, ONE, TWO, f"{ONE}\n{TWO}"]
+
+
+def test_delivery_is_searched_for_json_as_far_as_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(firehose, "MAX_VALUES", 5)
+    monkeypatch.setattr(firehose, "MAX_TEXT_LINES", 5)
+    lines, text = '{"log": "x"}\n' * 5, "{\n" * 6
+    assert delivered(lines, text, lines) == ["x"] * 5 + [text.rstrip()] + ["x"] * 5
+    for more in (lines + "y", lines * 2, f"[{', '.join(lines.split(chr(10))[:5] * 2)}]"):
+        with pytest.raises(BatchTooLargeError):
+            delivered(more)

@@ -27,7 +27,7 @@ from chalicelib.lines.timestamps import TimestampParser
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _DATA, _CONTROL = "DATA_MESSAGE", "CONTROL_MESSAGE"
-MAX_TEXT_LINES = 50_000
+MAX_TEXT_LINES = MAX_VALUES = 50_000
 Unpack = Callable[[bytes], bytes]
 
 
@@ -92,7 +92,7 @@ def _content(record: Any, gunzip: Unpack, check: Callable[[bytes], None]) -> byt
 
 def _of_record(data: bytes, sources: Mapping[str, Any], clock: TimestampParser, texts: _Texts) -> Iterator[Item]:
     text = json_text.text_of(data)
-    values = _values(text)
+    values = texts.values_of(text)
     if not values:
         yield from texts.items_of(text)
     for value in values:
@@ -105,24 +105,32 @@ def _of_record(data: bytes, sources: Mapping[str, Any], clock: TimestampParser, 
             yield _attempt(partial(records.decoded, 0, record, clock, sources))
 
 
-def _values(text: str) -> list[Any]:
-    """The values of a record, and the elements of lists among them; none if it is a text, which may begin with a bracket."""
-    begin = text.lstrip()[:1]
-    values = list(json_text.values(text)) if begin in ("{", "[") else []
-    unread = sum(isinstance(each, Refused | json_text.NotJson) for each in values)
-    if unread == len(values) or (begin == "[" and unread):
-        return []
-    if begin == "{":
-        return values
-    elements = [each for value in values for each in (value if isinstance(value, list) else [value])]
-    return elements if any(isinstance(each, dict | str) for each in elements) else []
-
-
 class _Texts:
-    """Texts of one delivery. Searches ``MAX_TEXT_LINES`` of their lines for log records, since that takes longer than anything else."""
+    """Texts of one delivery. Searches ``MAX_TEXT_LINES`` of their lines for JSON, and as many for log records, since that takes longer than
+    anything else."""
 
     def __init__(self, sources: Mapping[str, Any]) -> None:
-        self._sources, self._lines_left = sources, MAX_TEXT_LINES
+        self._sources, self._lines_left, self._unread_left = sources, MAX_TEXT_LINES, MAX_TEXT_LINES
+
+    def values_of(self, text: str) -> list[Any]:
+        """The values of a record, and the elements of lists among them; none if it is a text, which may begin with a bracket. Raises
+        BatchTooLargeError."""
+        begin = text.lstrip()[:1]
+        values, unread = list[Any](), 0
+        for value in json_text.values(text) if begin in ("{", "[") else ():
+            values.append(value)
+            unread += isinstance(value, Refused | json_text.NotJson)
+            if len(values) > (self._unread_left if unread == len(values) else MAX_VALUES):
+                break
+        if unread == len(values) or (begin == "[" and unread):
+            self._unread_left = max(self._unread_left - unread, 0)
+            return []
+        if len(values) > MAX_VALUES:
+            raise BatchTooLargeError(f"a record has too many values limit={MAX_VALUES}")
+        if begin == "{":
+            return values
+        elements = [each for value in values for each in (value if isinstance(value, list) else [value])]
+        return elements if any(isinstance(each, dict | str) for each in elements) else []
 
     def items_of(self, text: str) -> Iterator[Item]:
         """An event for each log record if several begin in the text; stack traces stay with their record."""
