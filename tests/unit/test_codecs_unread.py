@@ -86,15 +86,12 @@ def test_unread_values_of_otlp_have_no_lone_surrogates(value: Any) -> None:
         json.dumps(event.data, ensure_ascii=False).encode()
 
 
-def test_unread_values_of_otlp_that_are_nested_too_deeply_are_text() -> None:
-    value: Any = []
-    for _ in range(300):
-        value = [value]
-    nested = json.dumps(value)
-    assert otlp_json(TEXT, value).data["resource"] == {"resource": nested}
-    assert otlp_json(TEXT, scope=value).data["scope"] == {"scope": nested}
-    assert otlp_json({**TEXT, "attributes": value}).data["attributes"] == {"": [json.dumps(value[0])]}
-    assert otlp_json({"body": value}).message == nested
+def test_unread_values_of_otlp_that_are_nested_too_deeply_are_refused() -> None:
+    nested = "[" * 300 + "]" * 300
+    for bad in (f'"resource": {nested}', f'"scopeLogs": [{{"scope": {nested}, "logRecords": [{{}}]}}]'):
+        body = f'{{"resourceLogs": [{{{bad}}}, {{"scopeLogs": [{{"logRecords": [{json.dumps(TEXT)}]}}]}}]}}'
+        refused, text = otlp.decode_json(body)
+        assert isinstance(refused, Refused) and event_of([text]).message == "text"
 
 
 @pytest.mark.parametrize(("field", "name", "size"), [("trace_id", "traceId", 16), ("span_id", "spanId", 8)])
@@ -142,6 +139,13 @@ def test_unread_time_of_msgpack_is_kept_as_sent(time: Any, timestamp: int | None
 def test_time_of_the_record_replaces_an_unread_one() -> None:
     event = event_of(fluent.decode_msgpack(msgpack.packb(["x", {"log": "text", "time": MS}])))
     assert (event.timestamp, event.data) == (MS, {"time": "x", UNREAD: ["time"]})
+
+
+@pytest.mark.parametrize("more", [{}, {"info": {"msg": "x"}}])
+def test_time_that_the_agent_moved_counts_for_the_level(more: dict[str, Any]) -> None:
+    record = {"level": 50, "pid": 1, "msg": "text", **more}
+    event = event_of(fluent.decode_msgpack(msgpack.packb([MS / 1000, record])))
+    assert (event.message, event.level, event.timestamp) == ("text", "ERROR", MS)
 
 
 def test_line_that_is_not_json_is_text() -> None:

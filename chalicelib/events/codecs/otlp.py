@@ -348,13 +348,8 @@ def _read(raw: Mapping[str, Any], name: str, read: Callable[[Any], _T], missing:
 
 
 def _as_sent(value: Any) -> Any:
-    """An unread value as it can be stored: one that is nested too deeply is its JSON."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    try:
-        return well_formed(value, _AROUND)
-    except ValueError:
-        return well_formed_text(json_text.compact(value))
+    """An unread value as it can be stored. Raises ValueError if it is nested too deeply."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else well_formed(value, _AROUND)
 
 
 def _number(value: Any) -> int:

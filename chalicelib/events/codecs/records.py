@@ -56,7 +56,7 @@ def decoded(index: int, record: Any, clock: TimestampParser, sources: Mapping[st
     names = (*data, "time") if moment and "time" not in data else tuple(data)  # the agent may have moved the time out of the record
     fields, reading = data, READINGS[names]
     if reading.parts:
-        fields = dict(data)
+        fields = dict.fromkeys(names) | data
         reading = lift(fields, reading)
     moment = moment or _time(data, fields, reading, clock)
     level, message = _level(data, fields, reading, moment.ms is not None), _message(data, fields, reading)
