@@ -28,6 +28,7 @@ _DATES = (
     r"(?P<number>[0-9]{1,2})(?P<mark>[-/.])(?P<day>[0-9]{1,2})(?P=mark)(?P<year>[0-9]{4}|[0-9]{2}(?= [0-9]{1,2}:[0-9]{2}:[0-9]{2}:[0-9]))",
     rf"{_MONTH}\.? {{1,2}}{_DAY}(?:,? (?P<year>[0-9]{{4}}))?",
     _COMPACT,
+    "(?P<year>[0-9]{2})(?P<number>[0-9]{2})(?P<day>[0-9]{2})(?= [ 0-9]?[0-9]:)",
 )
 _CLOCK = (
     "(?P<hour>[ 0-9]?[0-9])(?P<mark>[:.])(?P<minute>[0-9]{2})(?P=mark)(?P<second>[0-9]{2})(?![0-9])(?P<fraction>[.,:][0-9]{1,9})?"
@@ -47,17 +48,16 @@ _NUMBERS = (
 """A number alone is no time: it is in brackets, or before a tab, a level or the fields of an access log."""
 _CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SIGNS = frozenset("0123456789[<")
-_LETTERS = frozenset(word for each in (*_WEEKDAYS, *_MONTHS) for word in (each[:2].capitalize(), each[:2])).union(
-    first + second for first in _CAPITALS for second in _CAPITALS
-)
+_WORDS = frozenset(word for each in (*_WEEKDAYS, *_MONTHS) for word in (each.capitalize(), each))
+_PAIRS = frozenset(first + second for first in _CAPITALS for second in _CAPITALS)
 _HEAD_CHARS = 128
 _MONTHS_A_YEAR = 12
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def may_begin_with_time(text: str) -> bool:
-    """Whether a text begins with a number, a bracket, a month, a day of the week or capitals, by its first two characters."""
-    return text[:1] in _SIGNS or text[:2] in _LETTERS
+    """Whether a text begins with a number, a bracket, a month, a day of the week or capitals."""
+    return text[:1] in _SIGNS or text[:3] in _WORDS or text[:2] in _PAIRS
 
 
 def iso_notation(text: str) -> str | None:

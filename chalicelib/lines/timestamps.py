@@ -152,10 +152,10 @@ ZONE = f"(?P<zone>[Zz]|[+-][0-9]{{2}}(?::?[0-9]{{2}})?| [+-][0-9]{{2}}:?[0-9]{{2
 _ABBREVIATION = "[A-Z][A-Zh]{1,3}[A-DKTZ]"
 _NO_LEVEL = f"(?!{'|'.join(word for word in LEVELS if re.fullmatch(_ABBREVIATION, word))})"
 _LOOKS_LIKE_ZONE = (
-    rf" (?:{_NO_LEVEL}{_ABBREVIATION}(?![a-z])|[A-Z][A-Za-z]+/[A-Z]|\([A-Z]|[AaPp][Mm](?!\w)"
+    rf" (?=[A-Z(+ap-])(?:{_NO_LEVEL}{_ABBREVIATION}(?![a-z])|[A-Z][A-Za-z]+/[A-Z]|\([A-Z]|[AaPp][Mm](?!\w)"
     r"|[+-][0-9]{2}(?::?[0-9]{2})?(?!:?\w)|Z(?!\w))"
 )
-NO_ZONE = f"(?:(?<={_MARK})|(?!{_LOOKS_LIKE_ZONE}))"
+NO_ZONE = f"(?:(?!{_LOOKS_LIKE_ZONE})|(?<={_MARK}))"
 """For layouts in which any word may follow a time: what looks like a zone is looked at first."""
 _RARE = rf"(?:[Zz]|[+-][0-9]{{2}}(?::?[0-9]{{2}})?| [+-][0-9]{{2}}:?[0-9]{{2}})?+(?:{_LOOKS_LIKE_ZONE}|\[[A-Z]|[ \u00a0\u202f]?[AaPp][Mm])"
 _BEGINNING = (

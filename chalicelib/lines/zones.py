@@ -45,6 +45,7 @@ REGIONS = (
 ZONE_NAME = rf"(?:[A-Z][A-Zh]{{1,3}}[A-DKTZ](?:[+-][0-9]{{1,2}}(?::?[0-9]{{2}})?)?|(?:{'|'.join(REGIONS)})/[\w/+-]+)"
 """What looks like the name of a zone (``is_zone_name``)."""
 _OFFSET = re.compile(r"([+-])([0-9]{1,2})(?::?([0-9]{2}))?", re.ASCII)
+_FULL_OFFSET = re.compile("[+-][0-9]{2}(?::?[0-9]{2})?")
 _NAME = re.compile(r"[A-Za-z][\w+-]*(?:/[A-Za-z][\w+-]*){0,2}", re.ASCII)
 _MAX_ZONES = 1000
 
@@ -53,7 +54,7 @@ def zone_of(text: str) -> tzinfo:
     """A zone by its IANA name or offset: ``Europe/Berlin``, ``+01``, ``+0100``, ``+01:00``, ``UTC``, ``Z``. Raises ValueError."""
     if text.upper() in ("UTC", "Z"):
         return UTC
-    zone = _fixed(text) if text[1:3].isdigit() else _named(text)
+    zone = _fixed(text) if _FULL_OFFSET.fullmatch(text) else _named(text)
     if zone is None:
         raise ValueError("must be a zone such as Europe/Berlin or +01:00")
     return zone

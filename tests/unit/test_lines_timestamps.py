@@ -143,7 +143,7 @@ NOTATIONS = [
     *("%Y-%-m-%-d %-H:%M:%S", "%Y-%m-%d %_H:%M:%S", "%Y-%m-%_d %H:%M:%S", "%Y-%m-%d,  %-H:%M:%S", "%Y%m%d %H:%M:%S", "%Y%m%dT%H%M%S"),
     *("%d.%m.%Y %H:%M:%S", "%-d.%-m.%Y %-H:%M:%S", "%d-%m-%Y %H:%M:%S", "%d/%b/%Y:%H:%M:%S", "%d-%b-%Y %H:%M:%S", "%d %b %Y %H:%M:%S"),
     *("%b %d, %Y %-I:%M:%S %p", "%b %-d, %Y, %-I:%M:%S\u202f%p", "%B %d, %Y at %I:%M:%S %p", "%d %B %Y, %H:%M:%S", "%Y %b %d %H:%M:%S"),
-    *("%a %b %_d %H:%M:%S %Y", "%a, %d %b %Y %H:%M:%S", "%A, %d %B %Y %H:%M:%S", "%a %d %b %Y %I:%M:%S %p", "%b %d %Y %H:%M:%S"),
+    *("%y%m%d %_H:%M:%S", "%a %b %_d %H:%M:%S %Y", "%a, %d %b %Y %H:%M:%S", "%A, %d %B %Y %H:%M:%S", "%a %d %b %Y %I:%M:%S %p", "%b %d %Y %H:%M:%S"),
     *("%m/%d/%Y %-I:%M:%S %p", "%m/%d/%Y %H:%M:%S", "%Y-%m-%d %I:%M:%S %p", "%Y-%m-%d %-I:%M:%S%p", "%Y-%b-%d %H:%M:%S", "%d-%b-%y %I.%M.%S %p"),
 ]  # fmt: skip
 IN_LINES = [
