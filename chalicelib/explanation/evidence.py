@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b85decode, b85encode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
@@ -22,7 +22,7 @@ PYTHON, JAVA, WORKER = "python", "java", "worker"
 
 class Note(NamedTuple):
     """A line, shortened. ``progress``: the number of ordinary lines before it. ``role``: "" for a line by itself, "detail" if the line before
-    announces it, "output" if the report of an exit code follows it."""
+    announces it, "output" if the report of an exit code follows it, "test" if a failed test reports it."""
 
     line: int
     raw: bytes
@@ -152,8 +152,10 @@ class Pool:
         self.first, self.last = ([Note.resumed(note) for note in notes] for notes in state)
 
 
-_MAX_INCIDENTS = 8
-TAIL_LINES = 6
+MAX_INCIDENTS = 8
+TAIL_LINES = 24
+_FULL_LINES, _TAIL_BYTES = 8, 200
+"""Of the last lines, so many are remembered as notes are, the others shorter."""
 
 
 class Evidence:
@@ -167,6 +169,7 @@ class Evidence:
             "info": Pool(0, 4),
             "warning": Pool(0, 2),
             "output": Pool(0, 5),
+            "test": Pool(2, 2),
         }
         self.incidents: list[Incident] = []
         self.tail: list[Note] = []
@@ -174,7 +177,15 @@ class Evidence:
 
     def add(self, note: Note, level: int) -> None:
         """A line with words of a failure."""
-        self.pools["output" if note.role == "output" else LEVEL_NAMES[level]].add(note)
+        self.pools[note.role if note.role in ("output", "test") else LEVEL_NAMES[level]].add(note)
+
+    def add_tail(self, notes: Iterable[Note]) -> None:
+        """The last lines so far."""
+        tail = [*self.tail, *notes][-TAIL_LINES:]
+        for at, note in enumerate(tail[:-_FULL_LINES]):
+            if len(note.raw) > _TAIL_BYTES:
+                tail[at] = note._replace(raw=note.raw[:_TAIL_BYTES])
+        self.tail = tail
 
     def forget(self, line: int) -> None:
         """Remove the note of a line that turns out to belong to a trace."""
@@ -185,7 +196,7 @@ class Evidence:
 
     def begin(self, incident: Incident) -> Incident:
         """A new stack trace. Of too many, the oldest consequence is forgotten, or else the oldest."""
-        if len(self.incidents) >= _MAX_INCIDENTS:
+        if len(self.incidents) >= MAX_INCIDENTS:
             del self.incidents[next((at for at, each in enumerate(self.incidents) if each.is_consequence), 0)]
         self.incidents.append(incident)
         return incident

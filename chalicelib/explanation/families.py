@@ -70,7 +70,7 @@ RULES = (
          0.85, "a host's name cannot be resolved"),
     FamilyRule("certificate", "tls",
          r"CERTIFICATE_VERIFY_FAILED|SSLError|SSLHandshakeException|PKIX path|SSL certificate problem"
-         r"|certificate (?:has expired|verify failed|is not yet valid|signed by unknown)|x509: |unable to get local issuer"
+         r"|certificate (?:has expired|verify failed|is not yet valid|signed by unknown)|invalid peer certificate|x509: |unable to get local issuer"
          r"|self[- ]signed certificate|SSL_ERROR|SSL routines|SSLEOFError|SSL SYSCALL|CertificateException|[Hh]ostname mismatch|tls: ",
          0.85, "a TLS certificate or handshake fails"),
     FamilyRule("connection-refused", "network",
@@ -229,14 +229,20 @@ RULES = (
          0.75, "a setting or argument is missing or wrong"),
     FamilyRule("tool-error", "",
          r"^(?:\S{1,60}: )?(?:fatal(?: error)?|FATAL|panic|CRITICAL): \S|^(?:[│╷╵|] *)?Error: \S|^psql:|^ORA-\d{5}"
-         r"|^error(?:\[\w+\])?: \S|^ERROR:? {1,3}\S|: (?:fatal )?error(?: \w+)?: \S| - error \w+: \S|^npm (?:ERR!"
+         r"|^error(?:\[\w+\])?: \S|^ERROR:? {1,3}\S|: (?:\w+ )?error(?: \w+)? ?: \S| - error \w+: \S|^npm (?:ERR!"
          r"|error) (?!A complete)\S|^Error (?:in|from server|response from daemon)\b|^\[?(?:ERROR|FATAL)\]? \S"
          r"|^Msg \d+, Level 1[1-9]|Error response from daemon|^E {3,}\S|^E: \S|^\[E::\w+\] \S|^CONFLICT \(|^e: \S|^PHP (?:Fatal|Parse) error: "
-         r"|^ ?! \[(?:remote )?rejected\]|^error - |^(?:curl|rsync"
+         r"|^(?:\(error\) )?(?:WRONGTYPE|ERR|MOVED|CLUSTERDOWN|READONLY|MISCONF|NOSCRIPT|EXECABORT) [A-Za-z]|^ ?! \[(?:remote )?rejected\]"
+         r"|^error - |^(?:curl|rsync"
          r"|tar|cp|mv|rm|ls|cat|mkdir|scp"
          r"|ssh|wget|aws|gsutil|az|sed|awk|grep|sort|unzip|gzip|jq|sqlplus|mysql|pg_dump|pg_restore|dbt|git|docker|kubectl|helm"
-         r"|python3?|java|node|bash|sh|spark-submit|find|chmod|chown|ln|dd|mount|psql): (?!line \d+: *$)\S|^(?:Uncaught"
-         r"|Unhandled) (?:exception|error|rejection)|^FAILED: |^> (?:Could not|A problem|Cannot)|^\S{1,200}: line \d+: \S",
+         r"|python[0-9.]*|java|node|bash|sh|spark-submit|find|chmod|chown|ln|dd|mount|umount|psql|lua[0-9.]*|ruby|perl|php|tclsh|Rscript|redis-cli"
+         r"|redis-server|nginx|[gm]awk|openssl|gpg|zstd|xz|bzip2|gunzip|cmake|ninja|rclone|sudo|su|touch|tee|head"
+         r"|tail|cut|join|paste|split|uniq|wc|xargs|diff|patch|install|stat|du|df|kill|ping|nc|sqlite3|xmllint|pdftotext|ffmpeg|convert|bq|gcloud"
+         r"|vault): (?!line \d+: *$)\S|^(?:Uncaught"
+         r"|Unhandled) (?:exception|error|rejection)|^FAILED: |^> (?:Could not|A problem|Cannot)|\[[Ee]rror/|^[0-9]+:[0-9]+ +error +\S"
+         r"|^[^\s:]{1,200}\.\w{1,5}:[0-9]+:[0-9]+: (?!note|warning|info|style)\S|^[^\s:]{1,200}\.rb:[0-9]+:in |.\bat \S{1,200} line [0-9]+\.$"
+         r"|^\S{1,200}: line \d+: \S",
          0.62, "the message of a program of the command line"),
     FamilyRule("exception-line", "",
          r"^(?:[A-Za-z_][\w$]*+\.)*+[A-Za-z_$][\w$]*(?:Error|Exception|Exit|Interrupt|Failure|Fault|Warning)(?:: \S|$)",

@@ -12,10 +12,10 @@ _WORDS: Mapping[bytes, int] = {
     b"above exception": LINK,
     **dict.fromkeys((b"caused by:", b"[cause]: "), CAUSE),
     **dict.fromkeys((b"exit", b"return code", b"non-zero", b"*** "), EXIT),
-    b", level 1": WORD,
+    **dict.fromkeys((b", level 1", b"e       assert"), WORD),
     **dict.fromkeys(
         b"error,exception,fatal,fail,critical,severe,panic,denied,refused,not found,no such,killed,cannot,could not,unable,timed out"
-        b",exceeded,abort,invalid,missing,no space,not exist,unhandled,terminate,err!,segmentation,violat,alert,what went wrong"
+        b",exceeded,abort,invalid,missing,no space,not exist,terminate,err!,segmentation,violat,alert,what went wrong"
         b",rejected,undefined,conflict,can't,unresolved,expect(,not set".split(b","),
         WORD,
     ),

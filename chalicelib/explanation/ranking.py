@@ -4,24 +4,42 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import lru_cache
 
+from chalicelib.explanation.course import Course
 from chalicelib.explanation.evidence import PYTHON, WORKER, Evidence, Incident, Note
 from chalicelib.explanation.families import RULES, FamilyRule
-from chalicelib.explanation.texts import ERRORS, FATAL, INFO, LEVEL_NAMES, PLAIN, WARNINGS, message_of, quick_level, shorten
+from chalicelib.explanation.foreign import rule_of_foreign
+from chalicelib.explanation.rivals import UNSURE, compared, is_beside
+from chalicelib.explanation.scored_line import ScoredLine
+from chalicelib.explanation.texts import (
+    ERRORS,
+    FATAL,
+    INFO,
+    LEVEL_NAMES,
+    PLAIN,
+    WARNINGS,
+    container_of,
+    message_of,
+    quick_level,
+    source_and_message,
+)
 from chalicelib.explanation.wrappers import (
+    ADVICE,
     BAD_NEWS,
-    CLEARING,
+    CLEANING,
     CONCLUSION,
     CONSEQUENCE,
     CONTEXT,
     EXIT_SIGNAL,
-    GENERIC,
     LAST_COMMAND,
+    MILD,
     NAMED_EXCEPTION,
     NO_ERROR,
     RETRY,
     VAGUE_EXCEPTION,
+    is_generic,
     is_wrapper,
 )
 from chalicelib.ports import RunEnd
@@ -36,6 +54,7 @@ STRUCTURE: Mapping[str, tuple[float, str]] = {
     "warning-record": (0.3, "a record with level WARNING"),
     "exit-signal": (0.5, "the report of an exit by a signal"),
     "detail": (0.72, "the line that a message announces"),
+    "test": (0.76, "what a failed test reports"),
     "output": (0.45, "the last output before the report of an exit code"),
     "last-line": (0.2, "the last lines of a log without a sign of a failure"),
 }
@@ -48,8 +67,6 @@ _NOTE_DECAY: _Steps = ((3, 1.0), (30, 0.93), (150, 0.87), (1000, 0.72))
 _OVERTAKEN: _Steps = ((5, 1.0), (9, 0.9), (30, 0.75))
 """The share by the ordinary lines between a finding and the last sign of a failure: the run went on."""
 _AFTER_MORE = 0.6
-_OVERTAKEN_BY_FATAL = 0.78
-"""The share of what no record of an error reports, if the run goes on until a fatal record says something else."""
 _ANNOUNCING, _ANNOUNCE_CHARS = 0.7, 120
 """The share of a message of at most so many characters that ends with a colon: the next lines say more."""
 _FEW_WORDS = 0.6
@@ -65,10 +82,21 @@ _BAD_NEWS, _TIE = 0.05, 0.005
 """What lines without any word of a failure get for words of disappointment: the last lines of a log, and others."""
 _STRONG = 0.6
 """From here on a finding is a sign that the run failed after all earlier ones."""
+_PARTING = 0.9
+"""The share of output that only tells of the end."""
+_OTHER_TRACE, _TRACED = re.compile(rb"\s*(?:while executing|invoked from within|stack traceback:|[Bb]acktrace:|Call stack:)$"), 0.62
+"""The line after an error of Tcl, Lua and others; the score of the error."""
+_DRAWN = ("| ", "+-", "│", "╰", "├", "╭")
+"""Begins of lines of tables and drawings."""
+_RELAYED = 0.75
+"""The share of a record with level INFO right before the report of an exit code: perhaps the output of a program."""
+_LAST_LINES = 6
+"""The last lines of a log, which are its explanation if nothing else is."""
 _SIGN, _NO_SIGNS = 0.19, ("exit-signal", "output", "last-line", "warning-record")
 """From here on a finding is a sign of a failure, except by these rules."""
-_UNSURE = 0.78
-"""The most that a finding gets beside another one that says something else."""
+_DOUBTFUL, _LATER, _WEAK, _ALONE, _LAST = 0.65, 0.4, 0.3, 0.81, 5
+"""From which score on another finding right before or after, or after a later step, makes the first one doubtful; below which it does not
+count; the least score of one that is alone, with at most so many ordinary lines after it."""
 _FAMILIES_OF_EXIT = {
     137: ("memory", "killed"),
     139: ("crash",),
@@ -81,27 +109,7 @@ _FAMILIES_OF_EXIT = {
 _MIN = 0.05
 _USUAL = 0.4
 """The share of what stands in successful runs, too."""
-_NUMBERS = re.compile("[0-9]+")
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredLine:
-    """A line with what speaks for it. ``message``: its text; ``progress``: the number of ordinary lines before it;
-    ``is_latest``: of equally good ones, the last is the best; ``start``: the line before the trace of an exception."""
-
-    line: int
-    message: str
-    rule: str
-    family: str
-    score: float
-    progress: int = 0
-    is_latest: bool = False
-    level: int = PLAIN
-    start: int | None = None
-
-    def text(self, limit: int) -> str:
-        """The message for people."""
-        return shorten(self.message, limit)
+_NUMBERS, _WORDS = re.compile("[0-9]+"), re.compile(r"[^\W\d_]{2,}")
 
 
 def usual_form(message: str) -> str:
@@ -116,19 +124,21 @@ def rank(evidence: Evidence, progress: int, end: RunEnd | None, usual: Collectio
     notes = [(pool, note) for pool, note in evidence.notes() if not _is_in_trace(note, evidence)]
     announcing = {note.line - before for _, note in notes if note.role == "detail" for before in (1, 2, 3)}
     findings.extend(_of_note(pool, note, progress, note.line in announcing and not note.role) for pool, note in notes)
-    findings.extend(
-        _of_tail(note, progress, place) for place, note in enumerate(reversed(evidence.tail)) if not _is_in_trace(note, evidence)
-    )
+    findings.extend(_of_tails(evidence, progress, {note.line for _, note in notes}))
     findings = [_lowered(finding) if usual_form(finding.message) in usual else finding for finding in findings]
     findings = _reported_before(findings)
-    strong = [finding for finding in findings if finding.score >= _STRONG and finding.rule != "detail"]
+    strong = [finding for finding in findings if finding.score >= _STRONG and finding.rule != "detail" and not is_beside(finding)]
     findings = [_overtaken(finding, strong) for finding in findings]
     findings = [_with_end(finding, end) for finding in findings if finding.score >= _MIN and finding.message]
+    signs = {each.line for each in findings if each.score >= _WEAK and each.rule not in _NO_SIGNS}
+    signs.update(note.line for note in evidence.tail if _is_in_trace(note, evidence))
+    course = Course.of(evidence.tail, [note for _, note in notes], signs)
+    findings = compared(findings, course)
     if any(finding.rule != "last-line" and finding.score > STRUCTURE["last-line"][0] for finding in findings):
         findings = [finding for finding in findings if finding.rule != "last-line"]
     findings = _exits_below(findings)
     findings = sorted(findings, key=lambda each: (-round(each.score, 3), -each.line if each.is_latest else 0, each.line))
-    return _doubted(list(_distinct(findings)))
+    return _doubted(list(_distinct(findings)), progress, max(course.steps, default=-1))
 
 
 def _lowered(finding: ScoredLine) -> ScoredLine:
@@ -158,14 +168,10 @@ def _states_cause(finding: ScoredLine) -> bool:
 
 def _score_before(finding: ScoredLine, vague: Iterable[ScoredLine]) -> float:
     """What a finding gets for the vague ones that follow it."""
-    follow = (each for each in vague if 0 < _start(each) - finding.line <= _RIGHT_BEFORE or each.start == finding.line)
+    follow = (each for each in vague if 0 < each.begin - finding.line <= _RIGHT_BEFORE or each.start == finding.line)
     if finding.start is not None or finding.level == INFO or CONSEQUENCE.search(finding.message):
         return 0.0
-    return max((min(each.score + 0.01, _UNSURE) for each in follow), default=0.0)
-
-
-def _start(finding: ScoredLine) -> int:
-    return finding.line if finding.start is None else finding.start
+    return max((min(each.score + 0.01, UNSURE) for each in follow), default=0.0)
 
 
 def _overtaken(finding: ScoredLine, strong: Iterable[ScoredLine]) -> ScoredLine:
@@ -174,9 +180,7 @@ def _overtaken(finding: ScoredLine, strong: Iterable[ScoredLine]) -> ScoredLine:
     later = [(each.progress - finding.progress, each.level) for each in others]
     score = finding.score * _decay(max((distance for distance, _ in later), default=0), _OVERTAKEN)
     levels = {level for distance, level in later if distance >= _RIGHT_BEFORE}
-    if FATAL in levels and finding.level == PLAIN:
-        score = min(score, finding.score * _OVERTAKEN_BY_FATAL)
-    return replace(finding, score=min(score, _UNSURE) if levels & {FATAL, ERRORS} else score)
+    return replace(finding, score=min(score, UNSURE) if levels & {FATAL, ERRORS} else score)
 
 
 def _exits_below(findings: list[ScoredLine]) -> list[ScoredLine]:
@@ -197,13 +201,26 @@ def _distinct(findings: Iterable[ScoredLine]) -> Iterator[ScoredLine]:
             yield finding
 
 
-def _doubted(findings: list[ScoredLine]) -> list[ScoredLine]:
-    """The first finding is not certain if another one says something else about as surely."""
-    if len(findings) > 1 and findings[0].score > _UNSURE:
-        first, second = findings[:2]
-        if round(second.score - first.score, 3) >= -0.08 and not _agree(first, second):
-            findings[0] = replace(first, score=_UNSURE)
-    return [findings[0], *(replace(each, score=min(each.score, findings[0].score)) for each in findings[1:])] if findings else []
+def _doubted(findings: list[ScoredLine], progress: int, step: int) -> list[ScoredLine]:
+    """The first finding is not certain if another one says something else about as surely, or surely after it or right before it, or if
+    the run reports a step between. It is certain if nothing else was reported and the log ends right after it."""
+    if not findings:
+        return []
+    first = findings[0]
+    others = [each for each in findings[1:] if each.rule not in _NO_SIGNS and not _agree(first, each)]
+    if first.score > UNSURE and any(_is_doubt(first, each, step) for each in others):
+        first = replace(first, score=UNSURE)
+    is_last = progress - first.progress <= _LAST and first.rule not in _NO_SIGNS
+    if first.score >= _STRONG and is_last and all(each.score < _WEAK for each in others):
+        first = replace(first, score=max(first.score, _ALONE))
+    return [first, *(replace(each, score=min(each.score, first.score)) for each in findings[1:])]
+
+
+def _is_doubt(first: ScoredLine, other: ScoredLine, step: int) -> bool:
+    if first.line < step < other.line and other.score >= _LATER:
+        return True
+    is_near = other.line > first.line or first.progress - other.progress < _RIGHT_BEFORE
+    return round(other.score - first.score, 3) >= -0.08 or (is_near and other.score >= _DOUBTFUL)
 
 
 def _agree(one: ScoredLine, other: ScoredLine) -> bool:
@@ -215,9 +232,13 @@ def _decay(distance: int, steps: _Steps) -> float:
     return next((factor for most, factor in steps if distance <= most), _AFTER_MORE)
 
 
+@lru_cache(maxsize=256)
 def rule_of(message: str) -> FamilyRule | None:
     """The first rule that matches a message."""
-    return next((rule for rule in RULES if rule.search.search(message)), None)
+    rule = next((rule for rule in RULES if rule.search.search(message)), None)
+    if (rule is None or not rule.family) and (name := rule_of_foreign(message)):
+        return next(rule for rule in RULES if rule.name == name)
+    return rule
 
 
 def _of_incident(incident: Incident, progress: int) -> Iterator[ScoredLine]:
@@ -228,12 +249,13 @@ def _of_incident(incident: Incident, progress: int) -> Iterator[ScoredLine]:
     factor = _decay(progress - incident.progress, _CHAIN_DECAY) * _context_factor(incident.before)
     if incident.kind == PYTHON and is_wrapper(message_of(root.raw)):
         yield _of_note("output", incident.before._replace(role="output"), progress, False)
-    yield _of_exception(root, name, STRUCTURE[name][0] * factor, incident.before)
+    top = message_of(last.raw) if incident.kind != PYTHON else ""
+    yield _of_exception(root, name, STRUCTURE[name][0] * factor, incident.before, top)
     if last.line != root.line:
         yield _of_exception(last, "trace-top", STRUCTURE["trace-top"][0] * factor, incident.before)
 
 
-def _of_exception(note: Note, name: str, score: float, before: Note) -> ScoredLine:
+def _of_exception(note: Note, name: str, score: float, before: Note, top: str = "") -> ScoredLine:
     message = message_of(note.raw)
     rule = rule_of(message)
     if is_wrapper(message):
@@ -244,9 +266,16 @@ def _of_exception(note: Note, name: str, score: float, before: Note) -> ScoredLi
         score *= 0.8 if VAGUE_EXCEPTION.match(message) else 0.65 if message.endswith(":") else 1.0
         score *= _UNNAMED if name == "trace-root" and not NAMED_EXCEPTION.search(message) else 1.0
     score *= _BARE if ":" not in message else 1.0
+    score *= 0.6 if message.startswith(_DRAWN) else 1.0
     family = rule.family if rule else ""
     level = ERRORS if quick_level(before.raw) in (FATAL, ERRORS) else PLAIN
-    return ScoredLine(note.line, message, name, family, score + 0.01 * bool(family), note.progress, True, level, before.line)
+    source, context = source_and_message(before.raw)
+    if level == PLAIN:
+        source, context = container_of(before.raw), top
+    score += 0.01 * bool(family)
+    return ScoredLine(
+        note.line, message, name, family, score, note.progress, True, level, before.line, source, context, before.text
+    )
 
 
 def _context_factor(before: Note) -> float:
@@ -260,25 +289,28 @@ def _context_factor(before: Note) -> float:
 
 
 def _of_note(pool: str, note: Note, progress: int, announces: bool) -> ScoredLine:
-    message = message_of(note.raw)
+    source, message = source_and_message(note.raw)
     rule = rule_of(message)
     level = LEVEL_NAMES.index(pool) if pool in LEVEL_NAMES else PLAIN
     if EXIT_SIGNAL.search(message) and (rule is None or rule.family != "memory"):
-        return ScoredLine(note.line, message, "exit-signal", "killed", STRUCTURE["exit-signal"][0], note.progress)
+        return ScoredLine(note.line, message, "exit-signal", "killed", STRUCTURE["exit-signal"][0], note.progress, source=source)
+    share = 1.0
     if note.role == "output" and (own := quick_level(note.raw)) in (WARNINGS, INFO):
-        level, note = own, note._replace(role="")
+        level, note, share = (own, note._replace(role=""), 1.0) if rule or own == WARNINGS else (PLAIN, note, _RELAYED)
     name, score = _base(note, level, rule)
-    score *= _decay(progress - note.progress, _NOTE_DECAY) * _doubt(message) * (0.8 if announces else 1.0)
+    score *= _decay(progress - note.progress, _NOTE_DECAY) * _doubt(message) * (0.8 if announces else 1.0) * share
+    score *= _PARTING if note.role == "output" and CLEANING.match(message) else 1.0
     score += _TIE * (rule is None and BAD_NEWS.search(message) is not None)
-    if note.role == "detail" and rule is None and len(message.split()) < 3:
+    if note.role == "detail" and rule is None and len(_WORDS.findall(message)) < 3:
         score *= _FEW_WORDS
-    return ScoredLine(
-        note.line, message, name, rule.family if rule else "", score, note.progress, note.role == "output", level=level
-    )
+    family = rule.family if rule else ""
+    return ScoredLine(note.line, message, name, family, score, note.progress, note.role == "output", level=level, source=source)
 
 
 def _base(note: Note, level: int, rule: FamilyRule | None) -> tuple[str, float]:
     is_known = rule is not None and bool(rule.family)
+    if note.role == "test":
+        return "test", STRUCTURE["test"][0]
     if note.role:
         score = STRUCTURE[note.role][0]
         return (rule.name, max(score, rule.score)) if rule and rule.score > score else (note.role, score)
@@ -296,18 +328,40 @@ def _doubt(message: str) -> float:
         return 0.1
     if CONTEXT.match(message):
         return 0.3
+    if ADVICE.match(message):
+        return 0.2
     if is_wrapper(message):
         return 0.25
-    if GENERIC.fullmatch(message):
+    if is_generic(message):
         return 0.45
     if CONSEQUENCE.search(message):
         return 0.5
-    if message.startswith(("| ", "+-")):
+    if message.startswith(_DRAWN):
         return 0.6
-    if CLEARING.match(message):
-        return 0.9
+    if MILD.search(message):
+        return 0.5
     announces = _ANNOUNCING if message.endswith(":") and len(message) <= _ANNOUNCE_CHARS else 1.0
     return 0.6 * announces if RETRY.search(message) else announces
+
+
+def _of_tails(evidence: Evidence, progress: int, noted: Collection[int]) -> Iterator[ScoredLine]:
+    """The last lines, and those before that a rule knows although they have no word of a failure."""
+    after = b""
+    for place, note in enumerate(reversed(evidence.tail)):
+        if _is_in_trace(note, evidence):
+            pass
+        elif _OTHER_TRACE.match(after):
+            yield ScoredLine(note.line, message_of(note.raw), "exception-line", "", _TRACED, progress - place)
+        elif place < _LAST_LINES:
+            yield _of_tail(note, progress, place)
+        elif note.line not in noted and _is_known(note):
+            yield _of_note(LEVEL_NAMES[quick_level(note.raw)], note._replace(progress=progress - place), progress, False)
+        after = note.raw
+
+
+def _is_known(note: Note) -> bool:
+    level = quick_level(note.raw)
+    return level in (FATAL, ERRORS) or (level == PLAIN and rule_of(message_of(note.raw)) is not None)
 
 
 def _of_tail(note: Note, progress: int, place: int) -> ScoredLine:
@@ -317,7 +371,11 @@ def _of_tail(note: Note, progress: int, place: int) -> ScoredLine:
     if (rule is not None and level not in (INFO, WARNINGS)) or level in (FATAL, ERRORS):
         return _of_note(LEVEL_NAMES[level], note._replace(progress=progress - place), progress - place, False)
     doubt = 1.0 if not place and LAST_COMMAND.match(message) else _doubt(message)
-    score = STRUCTURE["last-line"][0] - 0.02 * place + _BAD_NEWS * (BAD_NEWS.search(message) is not None)
+    score = (
+        STRUCTURE["last-line"][0] * (1.0 if " " in message else _FEW_WORDS)
+        - 0.02 * place
+        + _BAD_NEWS * (BAD_NEWS.search(message) is not None)
+    )
     return ScoredLine(note.line, message, "last-line", "", score * doubt, progress)
 
 

@@ -10,7 +10,7 @@ from chalicelib.explanation.evidence import CONTEXT_BYTES, NOTE_BYTES, TAIL_LINE
 from chalicelib.explanation.json_lines import text_of_containers, text_of_json
 from chalicelib.explanation.marks import CAUSE, EXIT, LINK, TRACE, FrameSearch, find_marks
 from chalicelib.explanation.texts import COMPANION, INFO, PLAIN, clean_bytes, message_of, quick_level
-from chalicelib.explanation.traces import TraceReader, is_exceptional
+from chalicelib.explanation.traces import HEADER, TraceReader, is_exceptional
 from chalicelib.explanation.wrappers import EXIT_REPORTS
 
 _BACK_LINES = 8
@@ -21,7 +21,8 @@ _STATEMENT_LINES, _PREFIX_BYTES = 100, 300
 _ANNOUNCES = re.compile(
     rb"(?:(?:[A-Z][a-z]+ Error|Failure) in [a-z_]+ [^\n]{1,400}\)|(?:^| - )(?:Database|Compilation|Runtime|Parsing"
     rb"|Dependency) Error| -(?: \x1b\[[0-9;]*m)*|What went wrong:|\bMsg \d+, Level \d+[^\n]{0,200}|ERROR in \./[^\n]{1,200}|SQL compilation error:"
-    rb"|panicked at [^\n]{1,400}:|terminate called after throwing an instance of [^\n]{1,200}|--- FAIL: [^\n]{1,200}\)"
+    rb"|\berror: \|-?|\| FAIL \||[^.\s] FAIL|^CMake Error at [^\n]{1,200}:|panicked at [^\n]{1,400}:"
+    rb"|terminate called after throwing an instance of [^\n]{1,200}|--- FAIL: [^\n]{1,200}\)"
     rb"|(?:[Ee]rror|ERROR|[Ff]ailures?|[Ee]xception|[Ff]ailed|because|[Rr]eason)[^:\n]{0,100}:)$"
 )
 """The end of a line whose details are on the next one."""
@@ -29,11 +30,24 @@ _ANNOUNCE_BYTES = 300
 _SENTENCE = re.compile(rb"[ \t>|*-]*+(?!ERROR|INFO)[A-Za-z]{2}")
 _WORD = re.compile(rb"[A-Za-z\xc3-\xe1\xe3-\xf4]")
 """A letter. No lines and marks of Unicode, whose first byte is 0xe2."""
-_SECTION = re.compile(rb"section_(?:start|end):\d|Cleaning up project directory")
-"""Lines of GitLab's runner between the output of a command and the report of its exit code."""
-_OTHER_FRAME = re.compile(rb"\s+(?:at (?:\./|/)\S+:\d+|\d+: [\w<](?:[\w<> ]*+::)+)")
-"""A frame of a backtrace of Rust."""
+_OUTPUT_LINES = 3
+"""Lines before the report of an exit code."""
+_SECTION = re.compile(
+    rb"section_(?:start|end):\d|Cleaning up project directory|Uploading artifacts|: no matching files\. Ensure|ERROR: No files to upload"
+    rb"|Running after_script|(?:Creating|Saving) cache|Post job cleanup"
+)
+"""Lines of GitLab's runner and GitHub's between the output of a command and the report of its exit code."""
+_OTHER_FRAME = re.compile(
+    rb"\s++(?:at (?:(?:\./|/)\S+:\d+|[^\n(]{1,200}+\(\S{1,300}:\d+\)$)|\d+: [\w<](?:[\w<> ]*+::)+|>? *+\d++ \| )"
+)
+"""A frame of a backtrace of Rust or of Jest, or a line of an excerpt of source code."""
+_TEST = re.compile(rb" *(?:\xe2\x97\x8f \S[^\n]{0,200} \xe2\x80\xba |FAIL +\S+ > )")
+"""The name of a failed test, of Jest and of Vitest."""
+_GO_LOG = re.compile(rb" +\w+_test\.go:\d+: [^\n]{0,200}\b(?:want|got|expected|unexpected|error|fail|should|not)")
+"""What a test of Go reports; before its failure with option -v, otherwise after it."""
 _LETTERS = re.compile(r"[^\W\d_]{2}")
+_TAIL_PIECE = 1024
+"""Bytes in which the end of the last line with text is sought at once."""
 _MAX_CREDIT = 60_000
 _COST, _LINE_COST, _TRACE_COST, _RECORD_COST = 120, 40, 300, 400
 """Bytes of the log that pay for a look at a marked line or at one that another announced, at a further line of a trace, at the start of a trace,
@@ -44,7 +58,12 @@ _RECORD = re.compile(
     rb"|[A-Z][a-z]{2} [ \d]\d [\d:]{8} \S{1,100} \S{1,100}: )\s*+)?(?=\{)"
 )
 """What precedes a record in JSON: nothing, or the prefix of a container."""
-_ENDS = (b":", b")", b"\r", b" ", b"-", b"Error", b"'", b"\x1b[0m", b";1m", b"1m")
+_LOGGER, _LOGGER_BYTES = (
+    re.compile(rb'"(?:logger|logger_name|name|component|SourceContext|log\.logger)": ?"([A-Za-z_][\w.]{1,60})"'),
+    1000,
+)
+"""The logger of a record in JSON."""
+_ENDS = (b":", b")", b"\r", b" ", b"-", b"Error", b"'", b"\x1b[0m", b";1m", b"1m", b"|", b" FAIL")
 
 
 def _announces(raw: bytes) -> bool:
@@ -64,6 +83,11 @@ def _accompanies(block: bytes, at: int, tail: Sequence[Note]) -> bool:
         if COMPANION.search(block, at, min(end, at + _PREFIX_BYTES)):
             return True
     return False
+
+
+def _is_escaped(raw: bytes) -> bool:
+    """Whether a traceback is in one line, such as in JSON."""
+    return (at := raw.find(HEADER)) >= 0 and raw.find(b"\\n", at, at + 60) >= 0
 
 
 class LogReader:
@@ -90,14 +114,18 @@ class LogReader:
 
     def _remember_tail(self, block: bytes) -> None:
         tail: list[Note] = []
-        line = self.line
-        while len(tail) < TAIL_LINES and (text := block.rstrip()):
-            line -= block.count(b"\n", len(text))
-            start = text.rfind(b"\n") + 1
-            if not _accompanies(block, start, self.evidence.tail):
-                tail.append(Note.of(line, block[start : block.index(b"\n", start)]))
-            block = block[:start]
-        self.evidence.tail = [*self.evidence.tail, *reversed(tail)][-TAIL_LINES:]
+        line, end = self.line, len(block)
+        while len(tail) < TAIL_LINES and end > 0:
+            last = block[max(0, end - _TAIL_PIECE) : end]
+            text = last.rstrip()
+            line -= last.count(b"\n", len(text))
+            end -= len(last) - len(text)
+            if text:
+                start = block.rfind(b"\n", 0, end) + 1
+                if not _accompanies(block, start, self.evidence.tail):
+                    tail.append(Note.of(line, block[start : block.index(b"\n", start)]))
+                end = start
+        self.evidence.add_tail(reversed(tail))
 
     def state(self) -> dict[str, Any]:
         return {
@@ -188,7 +216,7 @@ class _BlockReader:
                 return
             raw = self._block[self._at : self._end]
             reader.detail -= 1
-            if _SENTENCE.match(raw) or _LETTERS.search(message_of(raw[:NOTE_BYTES])):
+            if _SENTENCE.match(raw) or b" != " in raw or _LETTERS.search(message_of(raw[:NOTE_BYTES])):
                 reader.detail = 0
                 if marks.get(self._at, 0) & (TRACE | CAUSE) or self._frames.find(self._at) == self._at:
                     return
@@ -228,8 +256,8 @@ class _BlockReader:
         raw = self._block[self._at : end]
         record = _RECORD.match(raw) if self._step and raw.find(b"{", 0, 200) >= 0 else None
         if record is not None and (text := text_of_json(raw[record.end() :])) is not None:
-            self._look_at_record(text, kinds)
-        elif kinds & (TRACE | LINK):
+            self._look_at_record(raw[: record.end()], text, kinds)
+        elif kinds & (TRACE | LINK) and not _is_escaped(raw):
             self._look_at_trace(raw, kinds)
         else:
             self._look_at_text(raw, kinds)
@@ -242,14 +270,22 @@ class _BlockReader:
         else:
             reader.traces.connect(self._line, raw)
 
-    def _look_at_record(self, text: bytes, kinds: int) -> None:
+    def _look_at_record(self, prefix: bytes, text: bytes, kinds: int) -> None:
         """The text of a record in JSON."""
-        if text.count(b"\n") > 1:
-            self._reader.credit -= _RECORD_COST
-            _BlockReader(self._reader, text, self._line, 0).read()
-            self._reader.traces.close()
-        else:
-            self._look_at_text(text[:-1], kinds & EXIT)
+        if text.count(b"\n") == 1:
+            logger = _LOGGER.search(self._block, self._at, self._at + _LOGGER_BYTES)
+            level, space, message = text[:-1].partition(b" ")
+            if logger is not None and level.isupper() and space:
+                text = b"%b:%b:%b\n" % (level, logger[1], message)
+            self._look_at_text(prefix + text[:-1], kinds & EXIT)
+            return
+        reader = self._reader
+        reader.credit -= _RECORD_COST
+        _BlockReader(reader, text, self._line, 0).read()
+        reader.traces.close()
+        first, second, *_ = text.split(b"\n")
+        if _WORD.match(second) and HEADER not in second:
+            reader.evidence.add(self._note(second, "detail"), quick_level(first))
 
     def _look_at_text(self, raw: bytes, kinds: int) -> None:
         reader = self._reader
@@ -262,11 +298,18 @@ class _BlockReader:
         if level == PLAIN and _OTHER_FRAME.match(raw):
             return
         if is_exceptional(raw):
-            reader.traces.note_exception(note, note if level != PLAIN else self._before())
+            before = note if level != PLAIN else self._before()
+            reader.traces.note_exception(note, before)
+            note = note._replace(role="test") if _TEST.match(before.raw) else note
+        note = note._replace(role="test") if raw.startswith(b"E   ") else note
         if kinds & EXIT and any(map(raw.lower().__contains__, EXIT_REPORTS)):
-            for line, output in self._back(2):
+            for line, output in self._back(_OUTPUT_LINES):
                 if line > reader.traces.end:
                     reader.evidence.add(Note.of(line, output, reader.progress, "output"), PLAIN)
+        if raw.startswith(b"--- FAIL: "):
+            for line, log in self._back(2):
+                if _GO_LOG.match(log):
+                    reader.evidence.add(Note.of(line, log, reader.progress, "test"), PLAIN)
         reader.evidence.add(note, level)
         if level == INFO:
             reader.progress += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from chalicelib.lines.formats import ANY
 from chalicelib.lines.levels import CRITICAL, ERROR, LEVELS, WARNING
@@ -37,7 +38,7 @@ _OF_LETTER = {b"E": ERRORS, b"F": FATAL, b"W": WARNINGS, b"I": INFO}
 _NO_WORD = re.compile(rb"level|[^a-z]")
 _SPACES = re.compile(r"\s+")
 _BEFORE = re.compile(
-    r"[a-z][\w.-]{1,60} *\|(?: +(?=\S)| *$)|\[[a-z][\w-]{1,40}\] (?=\S)|(?:std(?:err|out)): |##\[error\] ?|> ?(?=\[)"
+    r"[a-z][\w.-]{1,60} *\|(?: +(?=\S)| *$)|\[[a-z][\w-]{1,40} *\] (?=\S)|(?:std(?:err|out)): |##\[error\] ?|> ?(?=\[)"
     r"|#\d+ (?:\d+\.\d+ )?(?=[A-Za-z])|│ (?=Error)|(?:remote|stderr): "
 )
 _LEVEL_IN_BRACKETS = re.compile(r"\A\[(?:ERROR|FATAL|WARNING|WARN|INFO|error|fatal|warn|info) *\] +(?=\S)")
@@ -45,6 +46,8 @@ _AIRFLOW = re.compile(r"\[[0-9][^\]]{8,40}\] \{+[\w./-]{1,100}:[0-9]+\}+ [A-Z]{3
 _COMPANION = "(?:DETAIL|HINT|STATEMENT|QUERY|CONTEXT|LOCATION|BACKTRACE):  "
 """How Postgres begins what accompanies an error, behind the prefix of its log."""
 _COMPANION_AT_THE_END, COMPANION = re.compile(rf"{_COMPANION}\Z"), re.compile(_COMPANION.encode())
+_CONTAINER = re.compile(rb"([a-z][\w.-]{1,60}) *\| ")
+_COMPONENT = re.compile(r"\[([a-zA-Z][\w./-]{1,60})\] (?=\S)")
 _MAX_PREFIXES = 3
 
 
@@ -98,15 +101,22 @@ def _level_without_word(raw: bytes) -> int:
 
 def message_of(raw: bytes) -> str:
     """The message of a line, without time, level and logger, as far as its format is known."""
-    text = clean_bytes(raw).decode(errors="replace").strip("\n")
+    return source_and_message(raw)[1]
+
+
+@lru_cache(maxsize=256)
+def source_and_message(raw: bytes) -> tuple[str, str]:
+    """The container and logger that a line names, empty if none, and its message."""
+    source, text = "", clean_bytes(raw).decode(errors="replace").strip("\n")
     for _ in range(_MAX_PREFIXES):
         text = text.lstrip("\ufeff")
         before = _BEFORE.match(text) or _AIRFLOW.match(text)
         if before is not None:
+            source = source or before[0].strip(" |:[]>#")
             text = text[before.end() :]
         parsed = ANY.reader()(text)
         if parsed is not None and parsed.timestamp is not None and not parsed.message.strip():
-            return ""
+            return source, ""
         if parsed is None or (parsed.timestamp is None and parsed.logger is None and not text[:1].isdigit()):
             text = _LEVEL_IN_BRACKETS.sub("", text, count=1)
             if before is None:
@@ -115,8 +125,19 @@ def message_of(raw: bytes) -> str:
         companion = _COMPANION_AT_THE_END.search(text[: len(text) - len(parsed.message)]) if parsed.logger is None else None
         text = f"{companion[0]}{parsed.message}" if companion else parsed.message
         if parsed.logger is not None and parsed.logger.endswith(("Exception", "Error")):
-            return f"{parsed.logger}: {text}".strip()
-    return text.strip()
+            return source, f"{parsed.logger}: {text}".strip()
+        source = f"{source} {parsed.logger or ''}".strip()
+        component = _COMPONENT.match(text) if not parsed.logger else None
+        source = f"{source} {component[1]}".strip() if component else source
+    if not source and (component := _COMPONENT.match(text)):
+        source = component[1]
+    return source, text.strip()
+
+
+def container_of(raw: bytes) -> str:
+    """The container that a line names, as those of Docker Compose do; empty if none."""
+    container = _CONTAINER.match(raw)
+    return container[1].decode() if container else ""
 
 
 def shorten(text: str, limit: int) -> str:

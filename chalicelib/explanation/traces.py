@@ -16,9 +16,9 @@ from chalicelib.explanation.texts import PLAIN, clean_bytes, message_of, quick_l
 from chalicelib.explanation.wrappers import CLEANUP
 
 HEADER = b"Traceback (most recent call last"
-_SKIP = re.compile(rb"(?:[ \t\r](?! *+\[cause\]: )[^\n]*+\n|\n|[\]})]++[,;]?\r?\n)*+")
+_SKIP = re.compile(rb"(?:[ \t\r](?! *+(?:\[cause\]|parent|original): )[^\n]*+\n|\n|[\]})]++[,;]?\r?\n)*+")
 _EXCEPTION = re.compile(rb"(?!(?:INFO|DEBUG|WARNING|ERROR|CRITICAL)\b)[A-Za-z_][\w$]*(?:\.[\w$<>]+)*+(?::|\s*$)")
-_JAVA_CAUSE = re.compile(rb"(?:Caused by|Wrapped by|Nested exception is): ?| *+\[cause\]: ")
+_JAVA_CAUSE = re.compile(rb"(?:Caused by|Wrapped by|Nested exception is): ?| *+\[cause\]: | *+(?:parent|original): (?=\w*Error: )")
 _ART = re.compile(rb"\xe2[\x94\x95][\x80-\xbf]|[|+]")
 """Frames drawn around tracebacks, and of exception groups."""
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")

@@ -37,20 +37,22 @@ WRAPPER = re.compile(
     r"|location |in workspace|aliases: |Usage:|Options:|Run \"|To see a list)"
     r"|error: subprocess-exited-with-error|metadata-generation-failed|note: This error originates|^See above for output"
     r"|error: command .* failed with exit"
-    r"|Failed to execute goal|BUILD FAIL(?:URE|ED)|re-run Maven|\[Help [0-9]+\]|FAILURE: Build failed with an exception"
+    r"|Failed to execute goal(?!.{0,300}(?:[Cc]ould not|[Cc]annot) )|BUILD FAIL(?:URE|ED)|re-run Maven|\[Help [0-9]+\]"
+    r"|FAILURE: Build failed with an exception"
     r"|Execution failed for task|Compilation failed; see"
     r"|Done\. PASS=|Completed with [0-9]+ error|Encountered an error:?\s*$|^Failure in (?:test|unit_test) \S+"
     r"|[0-9]+ of [0-9]+ (?:ERROR(?! STALE)|FAIL)\b|dbt command failed"
     r"|^(?:Database|Compilation|Runtime|Parsing) Error(?: in .*)?\s*$"
     r"|Workflow terminated with uncaught exception|Workflow finished with failures|^Workflow Success %"
     r"|Fatal error running step \[[^\]]{0,100}\]:?\s*$"
-    r"|The above exception was|During handling of the above|Traceback \(most recent call last\)|^Driver stacktrace|JVM stacktrace"
+    r"|The above exception was|During handling of the above|Traceback \(most recent call last\):?$|^Driver stacktrace|JVM stacktrace"
     r"|current transaction is aborted|failed [0-9]+ times; aborting job|externally set to failed|Failed to load plugin"
     r"|Use --stacktrace|^_{3,} .{1,200} _{3,}$|^[\w./-]+\.py:\d+: \w+$|^[0-9]+ (?:failed|errors?)\b.{0,60} in [0-9.]+s\b|^(?:ERROR|FAILED) \S+::\S+$"
     r"|ImportError while loading conftest|Error while importing test module|most recent call first"
     r"|Finished with errors?\b|Script (?:failed|terminated)|Flow run encountered|Finished in state Failed|Task run encountered an exception"
     r"|Pod .* returned a failure|error: executable .* exited|Container .* exited|failed to create (?:task|shim|container)(?!.*: )"
-    r"|did not complete successfully"
+    r"|did not complete successfully|^Error encountered in \S+$|failed: non-zero return code$|JAVA_GATEWAY_EXITED|^-- Configuring incomplete"
+    r"|\bNo files to upload$"
     r"|error: Recipe|error: script|ld returned [0-9]+ exit status|linker command failed|^Automatic merge failed"
     r"|^Execution halted|Task attempt \S+ aborted|Exception in task [0-9.]+ in stage|Block run completed"
     r"|[0-9]+ (?:out )?of [0-9]+ \w+(?: \w+)? failed$|invocation could not be completed"
@@ -61,7 +63,7 @@ WRAPPER = re.compile(
     r"|\bFound [0-9]+ (?:\w+ )?(?:errors?|dependenc|problems?|issues?)"
     r"|[Ss]ee (?:the )?(?:logs?|output|above|stderr"
     r"|details)\b|^(?:Error|ERROR|error|FATAL|Exception"
-    r"|Failed|FAILED|FAILURE|Failure|fatal error)[:.!]?\s*$)"
+    r"|Failed|FAILED|FAILURE|Failure|fatal error|\[ERROR\])[:.!]?\s*$|^[0-9]+ tests?, [0-9]+ passed)"
 )  # fmt: skip
 """Never a cause by itself."""
 CONSEQUENCE = re.compile(
@@ -69,18 +71,71 @@ CONSEQUENCE = re.compile(
     r"|shutdown[- ]hook|ShutdownHook"
     r"|[Bb]roken ?pipe|CancelledError|InterruptedException|KeyboardInterrupt\b|[Cc]leanup|[Cc]leaning up|[Rr]oll(?:ing"
     r"|ed)? ?back|while (?:closing|stopping|shutting)"
-    r"|(?:[Ee]rror|[Ff]ailed|[Ee]xception|[Uu]nable)(?: \w+){0,3} (?:to )?(?:clos(?:e|ing)|stop|stopping|delet(?:e|ing)"
-    r"|remov(?:e|ing)|unlock|releas(?:e|ing)|disconnect|shut)"
-    r"|[Cc]onnection (?:is )?(?:already )?closed|[Ss]kipping (?:due to|because)|[Ss]kipped due|upstream_failed|depends_on_past"
+    r"|(?:[Ee]rror|[Ff]ailed|[Ee]xception|[Uu]nable|[Cc]ould not|[Cc]annot|[Cc]an't)(?: \w+){0,3}? (?:to )?(?:clos(?:e|ing)|stop|stopping|delet(?:e"
+    r"|ing)"
+    r"|remov(?:e|ing)|unlock|unmount|releas(?:e|ing)|disconnect|shut)"
+    r"|\b(?:unlink|rmdir|rmtree)\b|[Cc]onnection (?:is )?(?:already )?closed|[Ss]kipping (?:due to|because)|[Ss]kipped due|upstream_failed"
+    r"|depends_on_past"
     r"|after (?:stage|job|task) (?:was )?cancelled|SparkContext (?:was|has been) (?:shut ?down|stopped)"
     r"|SparkContext was shut down|because SparkContext|Could not find CoarseGrainedScheduler"
     r"|LiveListenerBus|AsyncEventQueue|Error (?:sending|posting) (?:result|message)|ConnectionResetError.{0,80}(?:teardown"
     r"|close)|TransportClient|RpcOutboxMessage"
-    r"|ResourceWarning|coroutine .* was never awaited|[Cc]ouldn't delete|on_failure_callback|failure callback"
+    r"|\bwas (?:interrupted|cancell?ed)\b|[Uu]nclosed |\bkill: .{0,60}No such process|ResourceWarning|coroutine .* was never awaited"
+    r"|[Cc]ouldn't delete|on_failure_callback|failure callback"
     r"|send(?:ing)? (?:alert|notification|metrics|telemetry)|telemetry"
     r"|^Removing .{1,100} of failed|^SLF4J: |^log4j:|\b[Aa]ppender\b|TaskKilled|Stage cancelled|task (?:was )?killed|another attempt succeeded)"
 )
 """What follows a failure, or does not end a run."""
+SIDE_REPORT = re.compile(
+    r"(?:[Cc]ould not|[Cc]annot|[Cc]an't|[Ff]ailed to|[Uu]nable to) (?:report|notify|post|announce) (?:the )?(?:run|status|result|failure|outcome"
+    r"|team"
+    r"|channel|scheduler|job)\b"
+)
+"""The report of a run's end that does not arrive."""
+_SIDES = (
+    r"(?:metrics?|telemetry|lineage|data ?hub|spans?|traces?|tracing|audit|notifications?|digest|web ?hooks?|e-?mails?|alerts?|warm-?up"
+    r"|health[ -]?checks?"
+    r"|usage statistics|event ?log|profiles?|dashboard|samples|gauges|counters)"
+)
+SIDE = re.compile(
+    rf"\b(?:push|send|sent|emit|export|flush|report|publish|post|deliver|ship|record|writ)\w{{0,5}}\b.{{0,40}}\b{_SIDES}\b"
+    rf"|\b{_SIDES}\b.{{0,20}}\b(?:could not|cannot|failed|unreachable|timed out|was not|is not writable|answered)\b"
+    r"|\b(?:statsd|graphite|push ?gateway|datadog|open ?lineage|sentry|open ?telemetry|otel|otlp|heart[ -]?beats?|keep[ -]?alive|slack|pager ?duty"
+    r"|smtp"
+    r"|update check|spark ?ui|autoscal\w+|filebeat|fluent-?(?:bit|d)|envoy|istio\S*|sidecar|token renewal|renewal of (?:\w+ )?token)\b"
+    r"|MetricsSystem|Reporter\b",
+    re.IGNORECASE,
+)
+"""Messages on what a run does beside its work, and goes on without."""
+SIDE_SOURCE = re.compile(
+    r"metric|telemetry|statsd|graphite|prometheus|datadog|lineage|datahub|sentry|otel|tracing|tracer|heart[-_]?beat|keep[-_]?alive|health|audit|notif"
+    r"|slack|webhook|e?mail|smtp|alert|pager|warm|ntp|renew|analytics|profil|autoscal|filebeat|fluent|listener|envoy|istio|sidecar|watchdog|flags?$",
+    re.IGNORECASE,
+)
+"""Loggers and containers of such activities."""
+COUNT = re.compile(
+    r"\b[0-9]+ (?:\w+(?:\(s\))?[ -]){0,2}?(?:errors?|failures?|problems?|issues?|failed|failing|unsuccessful)\b(?!: )"
+    r"|\b(?:errors|failures|failed|problems)\b[ :=(]+[0-9]+(?=\s*(?:$|[,;).|]))|^\W*[0-9]+ \w+(?:, [0-9]+ \w+)+\W*$"
+    r"|\b[0-9]+ (?:of|out of|/) [0-9]+ (?:\w+ ){0,3}?(?:not|fail\w*|errors?|reject\w*|abort\w*|miss\w*)\b|\bwith errors?\b"
+    r"|\b(?:some|several|not all) \w+(?: \w+)? (?:were|was|have|has|could|are|did|failed)\b|\berrors? (?:above|occurred)\b"
+    r"|\(pre-receive hook declined\)$",
+    re.IGNORECASE,
+)
+"""A message that counts failures or sums them up."""
+TEST_DETAIL = re.compile(
+    r"^E {3,}\S|AssertionError\b|AssertionFailedError|^expect\(|^Expected\b|\bexpected:? .{1,200}(?:but (?:was|got)|received)"
+    r"|_test\.go:[0-9]+: .{0,200}\b(?:want|got|expected|unexpected|error|fail|should|not)"
+    r"|^assertion `|panicked at '|^ASSERT FAILED|ComparisonFailure|^FAILED \S+::\S+ - \S"
+)
+"""What a test framework says of a failed test."""
+ADVICE = re.compile(
+    r"(?:\S{1,40}: )?(?:hint|help|tip|usage|try|see(?: also)?|to fix|to see|to get|for (?:more|further|details|help)|did you mean|re-?run|run with"
+    r"|use (?:the |--)"
+    r"|if you|if the|consider|make sure|please (?:see|refer|read|check|visit)|you (?:can|may|might|should|need)|maybe you|perhaps you"
+    r"|https?://)\b(?!.{0,300}\b(?:error|exception): )",
+    re.IGNORECASE,
+)
+"""What a program advises."""
 CONCLUSION = re.compile(r"\b(?:giving up|gave up|aborting|exiting|bailing out|terminating|stopping)\b", re.IGNORECASE)
 """Records of a run's own decision to end: what it gave up for stands before, if they don't say it."""
 LAST_COMMAND = re.compile(r"\++ \S")
@@ -90,12 +145,24 @@ BAD_NEWS = re.compile(
     re.IGNORECASE,
 )
 """Words that lines without any word of a failure use for one."""
-CLEARING = re.compile(r"rm(?:dir)?: ")
-"""Programs that scripts often run after a failure."""
+MILD = re.compile(
+    r"^(?:[\w./-]{1,100}(?::[0-9]+){0,2}: |PHP )?(?:[Ww]arn(?:ing|ung)|[Nn]otice|[Dd]eprecated|[Aa]vertissement|[Aa]dvertencia|[Aa]viso|[Aa]ttenzione"
+    r"|[Ww]aarschuwing|[Oo]strzeżenie|[Пп]редупреждение|警告|경고) ?[:：] ?|\[[Ww]arning[]/]|^(?:\S{1,200}:)?[0-9]+:[0-9]+:? +[Ww]arning\b"
+)
+"""Messages of programs that go on."""
+CLEANING = re.compile(
+    r"(?:\W*+\w[\w.-]*+\W++){0,2}?(?:clean(?:ing|ed|s)?(?:[ -]?up)?|roll(?:ing|ed|s)? ?back|shut(?:ting|s)? ?down|stop(?:s|ping|ped)?|clos(?:ing"
+    r"|ed)|exit(?:ing|ed)?"
+    r"|tear(?:ing)? ?down|remov(?:ing|ed)|delet(?:ing|ed)|unmount(?:ing|ed)?|releas(?:ing|ed)|abort(?:ing|ed)?|terminat(?:ing|ed)|disconnect(?:ing"
+    r"|ed)"
+    r"|upload(?:ing|ed|s)? (?:\w+ ){0,2}(?:logs?|artifacts?|reports?)|post[ -](?:job|run|actions?)|after_script|saving cache)\b",
+    re.IGNORECASE,
+)
+"""The begin of a message on what runs do after they failed, and not only then."""
 RETRY = re.compile(
     r"(?:(?<!to )[Rr]etry(?:ing)?\b|[Rr]etries (?:left|remaining)|[Tt]rying again|[Ww]ill (?:be )?retr(?:y|ied)"
     r"|[Aa]ttempt [0-9]+ ?(?:of|/) ?[0-9]+|[Rr]econnecting"
-    r"|[Ff]alling back|[Ii]gnor(?:ing|ed)\b|(?<!before )[Cc]ontinuing"
+    r"|\b\w+ed again\b|[Nn]ext try|[Ff]alling back|[Ii]gnor(?:ing|ed)\b|(?<!before )[Cc]ontinuing"
     r"|skipp(?:ing|ed)\b|[Dd]eprecat|non-fatal|partial parsing|Starting full |recovered)"
 )
 """A failure that the run answers itself."""
@@ -103,7 +170,7 @@ NO_ERROR = re.compile(
     r"(?:\b(?:0|[Nn]o|without(?: any)?) (?:\w+ )?(?:errors?|failures?|failed|exceptions?)\b|\b(?:errors?|failures?|failed"
     r"|exceptions?|fail|error_count|num_errors)\"?\s*+[=:]\s*+\"?(?:0(?![.0-9])|null|None|false|\[\]|\"\")"
     r"|\[PASS(?:ED)?\]|errors? (?:rate|count|log|handler|policy)[ :=]+0|\b(?:fail_?)?[Oo]n_?[Ee]rrors?\s*[=:]|set -e|[Ee]rror [Rr]ate: 0"
-    r"|Success %)", re.ASCII,
+    r"|Success %|: (?:ok|OK|passed|PASSED|done|success)\W*$)", re.ASCII,
 )  # fmt: skip
 GENERIC = re.compile(
     r"(?:\W*(?:an? |the |this |your |some )?(?:[\w'\".:/-]+ ){0,5}?(?:sub-?)?(?:job|task|pipeline|workflow|step|process|build|run|script"
@@ -143,10 +210,11 @@ EXIT_SIGNAL = re.compile(
 """The report of an exit by a signal: the cause, if nothing else is known."""
 CONTEXT = re.compile(
     r"(?:\S{1,200}:\d+: )?(?:DETAIL|HINT|CONTEXT|STATEMENT|QUERY|LINE \d+|LOCATION|NOTICE|NOTE|[Nn]ote|[Hh]int|help|[Dd]etails?(?! = )"
-    r"|PL/\S+ function|COPY \w+, line|File \"|at |"
+    r"|PL/\S+ function|COPY \w+, line|File \"|at (?=\S*[(:/.<])|"
     r"\^|::(?:end)?group::|In file included|\(Background on this error|\[SQL|\[parameters)\b|\++ [a-z./]|\d+ ?\| |\d+ {3,}|[ℹ•] "
     r"|│\s+(?:status code: \d|on |with |\d+: )|-{4} \S+ stdout -{4}$"
-    r"|raise [A-Za-z_]|=== (?:RUN|PAUSE|CONT) |> Task :|make(?:\[\d+\])?: (?:Entering|Leaving) |[a-z]\w{1,20}: '[^']{1,200}',?$|[-=~^+|*#\s]+$"
+    r"|raise [A-Za-z_]|=== (?:RUN|PAUSE|CONT) |> Task :|make(?:\[\d+\])?: (?:Entering|Leaving) |Picked up [A-Z_]+: |[a-z]\w{1,20}: '[^']{1,200}',?$"
+    r"|[-=~^+|*#\s]+$"
 )
 """Lines that accompany the message of a failure."""
 CLEANUP = re.compile(
@@ -166,6 +234,14 @@ EXIT_REPORTS = (
 """Words, in lowercase, after the output of a command that failed."""
 
 
+_LEVEL = re.compile(r"^(?:ERROR|CRITICAL|FATAL) ")
+
+
 def is_wrapper(text: str) -> bool:
     """Whether a message carries no cause by itself."""
     return WRAPPING_EXCEPTION.match(text) is not None or (WRAPPER.search(text) is not None and "OOMKilled" not in text)
+
+
+def is_generic(text: str) -> bool:
+    """Whether a message states only that something failed."""
+    return GENERIC.fullmatch(_LEVEL.sub("", text).replace("_", " ")) is not None

@@ -88,7 +88,7 @@ def test_failed_run_is_explained_in_the_next_tick(world: Ended, capsys: pytest.C
         assert compact() == did() and world.row(ONE).explained_segments == 2
 
 
-NOISE = "12:00:01 ERROR metrics: no answer from 10.0.0.5\n"
+NOISE = "12:00:01 ERROR rates: no answer from 10.0.0.5\n"
 
 
 @pytest.mark.parametrize(

@@ -410,13 +410,13 @@ Collecting pandass==2.1
     "Terraform": ("permission", r"""
 aws_s3_bucket.logs: Creating...
 ╷
-│ Error: creating S3 Bucket (logs): operation error S3: CreateBucket, https response error StatusCode: 403, AccessDenied: Access Denied
+»│ Error: creating S3 Bucket (logs): operation error S3: CreateBucket, https response error StatusCode: 403, AccessDenied: Access Denied
 │ 
 │   with aws_s3_bucket.logs,
 │   on main.tf line 1, in resource "aws_s3_bucket" "logs":
 │    1: resource "aws_s3_bucket" "logs" {
 │ 
-╵""".replace("│ Error", "»│ Error")),
+╵"""),
     "kubectl": ("permission", '\n»Error from server (Forbidden): pods is forbidden: User "etl" cannot list resource "pods" in API group "" in the namespace "prod"'),
     "docker": ("permission", "\nUnable to find image 'loader:9' locally\n»docker: Error response from daemon: pull access denied for loader, repository does not exist or may require 'docker login'.\nSee 'docker run --help'."),
     "git": ("authentication", "\nCloning into 'x'...\n»fatal: Authentication failed for 'https://example.org/x.git/'"),
@@ -1168,4 +1168,119 @@ grpc._channel._InactiveRpcError: <_InactiveRpcError of RPC that terminated with:
 >"""),
     "sqlcmd with Windows' line ends": ("", "\nChanged database context to 'Sales'.\r\nMsg 8152, Level 16, State 30, Server db, Line 14\r\n"
         "»String or binary data would be shortened.\r\nThe statement has been terminated.\r\n\r\n(0 rows affected)\r\nreturn code 1\r\n"),
+    # The course of a run
+    "other activity": ("", r"""
+2026-11-21 03:12:44 INFO load: part 1
+2026-11-21 03:12:45 ERROR metrics: could not push 12 samples: connection refused
+»2026-11-21 03:12:45 ERROR load: part 2 has 9 columns, the table 11
+2026-11-21 03:12:46 ERROR metrics: could not push 12 samples: connection refused"""),
+    "program that ended": ("", r"""
+db-1    | ERROR: relation "versions" does not exist
+load-1  | creating table versions
+»load-1  | Error: 0007.sql ends within a statement
+db-1    | could not receive data from client: Connection reset by peer
+load-1 exited with code 1"""),
+    "log of a test": ("", r"""
+    def test_total():
+>       assert total([4, 6]) == 10
+»E       assert 9.5 == 10
+
+------------------------------ Captured log call -------------------------------
+ERROR    app:test_app.py:8 table discount not found, default is used
+=========================== short test summary info ============================
+1 failed, 3 passed in 0.02s"""),
+    "test of Go with its log": ("data", r"""
+=== RUN   TestTotal
+2026/11/21 03:12:45 ERROR dial tcp 127.0.0.1:5432: connect: connection refused
+»    total_test.go:14: Total(4, 6) = 9, want 10
+--- FAIL: TestTotal (0.00s)
+FAIL"""),
+    "name of a test": ("", r"""
+  ● parse › empty body
+
+»    TypeError: Cannot read properties of null (reading 'items')
+
+      at Object.items (a.test.js:3:71)
+
+    console.error
+      Error: EACCES: permission denied, open /root/x
+
+Tests:       1 failed, 2 passed, 3 total"""),
+    "answer of a server": ("", r"""
+»2026-11-21 03:12:45 ERROR client: POST /v1/rows was answered with 502
+<html><head><title>502 Bad Gateway</title></head>
+<body>java.lang.OutOfMemoryError: Java heap space</body></html>"""),
+    "attempts with different failures": ("", r"""
+2026-11-21 03:12:45 ERROR attempt 1 failed: registry timed out
+2026-11-21 03:12:46 ERROR attempt 2 failed: registry timed out
+»2026-11-21 03:12:47 ERROR attempt 3 failed: orders has no version 9
+2026-11-21 03:12:47 ERROR all 3 attempts failed"""),
+    "answered by the next line": ("configuration", r"""
+cat: /etc/site.conf: No such file or directory
+using the default site
+»sort: unrecognized option '--by-key'"""),
+    "traced command": ("", r"""
++ cat /etc/site.conf
+cat: /etc/site.conf: No such file or directory
++ join orders.csv customers.csv
+»join: orders.csv:3: is not sorted: b"""),
+    "clean-up of a script": ("", r"""
+»import failed: row 17: the price is not a number
+could not remove temporary file: ENOENT: no such file or directory, unlink '/tmp/17.csv'
+cleaning up
+rmdir: failed to remove '/tmp/work': Directory not empty"""),
+    "after the verdict": ("data", r"""
+»Conversion Error: Could not convert string 'x1' to INT32
+Done. PASS=2 WARN=0 ERROR=1 SKIP=1 TOTAL=4
+storing artifacts
+ls: cannot access 'target/run.json': No such file or directory"""),
+    "result that was not written": ("syntax", r"""
+awk: sum.awk:3: END { print s }
+»awk: sum.awk:3:       ^ syntax error
+gzip: out/sum.csv: No such file or directory
+cp: cannot stat 'out/sum.csv.gz': No such file or directory"""),
+    "count of errors": ("", r"""
+»2026-11-21 03:12:45 ERROR sync: column amount of payments is text, not a number
+2026-11-21 03:12:46 INFO sync: 5 tables compared
+2026-11-21 03:12:46 CRITICAL sync: 1 of 5 tables not synchronized"""),
+    "cause in a line of its own": ("tls", r"""
+error: Failed to fetch: https://pypi.org/simple/werkzeug/
+  cause: error sending request for url (https://pypi.org/simple/werkzeug/)
+»  cause: invalid peer certificate: UnknownIssuer"""),
+    "work that went on": ("", r"""
+2026-11-21 03:12:41 INFO page 1 of 40
+2026-11-21 03:12:42 ERROR page 1: read timed out
+2026-11-21 03:12:43 INFO page 2 of 40
+»2026-11-21 03:12:44 ERROR total is 881.20, not 881.02"""),
+    "part that does most of the work": ("", r"""
+2026-11-21 03:12:41 INFO load: read a
+2026-11-21 03:12:42 INFO load: sort a
+2026-11-21 03:12:43 INFO load: write a
+»2026-11-21 03:12:44 ERROR load: total is 881.20, not 881.02
+2026-11-21 03:12:45 ERROR lease: connection refused"""),
+    "step after a failure": ("missing", r"""
+==> fetch
+ssh: connect to host 10.0.0.1 port 22: Connection refused
+==> load
+»load.sh: line 7: datamover: command not found"""),
+    "after a failed step": ("", r"""
+==> fetch
+==> check
+»jq: error (at d.json:1): Cannot index object with number
+psql: error: connection to server at "10.0.0.1", port 5432 failed: Connection refused"""),
+    "advice": ("", r"""
+»acme-1.0.tar.gz is on the index with other content
+See https://index.example.org/help for files that are refused or invalid"""),
+    "output before a broken pipe": ("", r"""
+»no rows for 2026-11-25
+tar: -: Wrote only 4096 bytes: Broken pipe
+exit status 1"""),
+    "German program": ("missing", r"""
+Aufträge laden
+»cat: /daten/auftraege.csv: Datei oder Verzeichnis nicht gefunden
+Ende"""),
+    "French record": ("", r"""
+lecture du fichier
+»ERREUR ligne 12 : montant négatif
+arrêt du traitement"""),
 }  # fmt: skip

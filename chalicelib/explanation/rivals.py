@@ -1,0 +1,316 @@
+"""Which of two signs of a failure is its cause: rules for pairs, by the course of the run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+
+from chalicelib.explanation.course import Course
+from chalicelib.explanation.evidence import MAX_INCIDENTS
+from chalicelib.explanation.scored_line import ScoredLine
+from chalicelib.explanation.texts import ERRORS, FATAL, INFO, PLAIN, WARNINGS
+from chalicelib.explanation.wrappers import (
+    CONCLUSION,
+    CONSEQUENCE,
+    COUNT,
+    RETRY,
+    SIDE,
+    SIDE_REPORT,
+    SIDE_SOURCE,
+    TEST_DETAIL,
+    VAGUE_EXCEPTION,
+    is_generic,
+)
+
+UNSURE = 0.78
+"""The most that a finding gets beside another one that says something else."""
+_LEAST, _SIGN = 0.4, 0.55
+"""The least score of a finding that others give way to: where the other one is known to be something else, and otherwise."""
+_BEHIND, _DISMISSED, _COUNTS = 0.02, 0.6, 0.3
+"""How far a finding stays behind the other one; its share; the least score of one that is compared."""
+_NOT_SIGNS = ("exit-signal", "output", "last-line", "warning-record", "trace-top")
+_NUMBERS = re.compile("[0-9]+")
+_ATTEMPT = re.compile(r"\b(?:attempt|try|retry) #?(\d{1,4})\b", re.IGNORECASE)
+_PLACE = re.compile(r"((?:psql:)?[^\s:]{1,200}):(\d{1,7})(?::\d{1,7})?: ")
+_TEST_TITLE = re.compile(r"\s*(?:● \S.{0,200} › |[1-9][0-9]*\) \S|(?:FAIL|ERROR): test\w* \(|-{70}$)")
+"""What precedes the exception of a failed test."""
+_QUOTED = re.compile(r"> |\| |<[!a-zA-Z/]|remote: ")
+_PROGRAM = re.compile(r"(?:[\w./+-]{1,60}|Error(?: [a-z]+){1,4}): ")
+_NEAR_LINES, _QUOTED_LINES, _COUNTED_AFTER_LINES, _CAUSE_LINES = 10, 12, 3, 4
+_RECURRING_LINES, _COUNTED_LINES, _SURVIVED_LINES = 3, 20, 2
+"""Ordinary lines."""
+_NEAR_STEPS = 2
+_CAUSE = re.compile(r"(?:caused by|cause): ", re.IGNORECASE)
+
+_Rule = Callable[["_Rivals", ScoredLine, ScoredLine], bool]
+
+
+class _Rivals:
+    """The findings that are compared. ``recurring``: forms of messages that the run went on after at least once."""
+
+    def __init__(self, findings: Sequence[ScoredLine], course: Course) -> None:
+        self.course = course
+        places: dict[str, list[int]] = {}
+        for each in findings:
+            places.setdefault(_form(each), []).append(each.progress)
+        self.recurring = {form for form, of in places.items() if max(of) - min(of) >= _RECURRING_LINES}
+        self.step = max(course.steps, default=-1)
+        self.sides = {each.line for each in findings if is_beside(each, course.texts.get(each.line + 1, ""))}
+        self.counts = {each.line for each in findings if COUNT.search(each.message)}
+        self.details = {each.line for each in findings if _is_detail_of_test(each)} if course.is_tested else set()
+        self.signs = {each.line for each in findings if _is_sign(each)}
+        self.has_exited = bool(course.exited) and any(_is_of(each, course.exited) for each in findings)
+
+
+def _form(finding: ScoredLine) -> str:
+    return _NUMBERS.sub("0", finding.message)
+
+
+def _is_of(finding: ScoredLine, program: str) -> bool:
+    return bool(finding.source) and finding.source.split(" ")[0] == program
+
+
+def _is_record(finding: ScoredLine) -> bool:
+    return finding.level in (FATAL, ERRORS)
+
+
+def is_beside(finding: ScoredLine, after: str = "") -> bool:
+    """Whether a finding is about what a run does beside its work. ``after``: the message of the next line, if that has no level."""
+    texts = (finding.context, finding.message, "" if _PROGRAM.match(after) else after)
+    return SIDE_SOURCE.search(finding.source) is not None or any(SIDE.search(text) or SIDE_REPORT.search(text) for text in texts)
+
+
+def _is_other_activity(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """Errors of what a run does beside its work."""
+    return weak.line in rivals.sides and strong.line not in rivals.sides
+
+
+def _is_other_program(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """The program that ended with an error is to blame."""
+    return rivals.has_exited and _is_of(strong, rivals.course.exited) and not _is_of(weak, rivals.course.exited)
+
+
+def _is_of_test(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """Of failed tests, what the first one expected."""
+    return strong.line in rivals.details and (weak.line not in rivals.details or weak.line > strong.line)
+
+
+def _is_detail_of_test(finding: ScoredLine) -> bool:
+    return (
+        TEST_DETAIL.search(finding.message) is not None or finding.rule == "test" or _TEST_TITLE.match(finding.before) is not None
+    )
+
+
+def _is_quoted(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """What another program answered, after the run's own report."""
+    is_after = 0 < weak.begin - strong.line <= _QUOTED_LINES
+    return is_after and _QUOTED.match(weak.before or weak.message) is not None and not _QUOTED.match(strong.message)
+
+
+def _is_earlier_attempt(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    one, other = _ATTEMPT.search(weak.message), _ATTEMPT.search(strong.message)
+    return one is not None and other is not None and weak.source == strong.source and int(one[1]) < int(other[1])
+
+
+def _is_recurring(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """The run lived with it until something else happened."""
+    return (
+        _form(weak) in rivals.recurring
+        and _form(strong) not in rivals.recurring
+        and bool(weak.source)
+        and weak.source != strong.source
+    )
+
+
+def _is_answered(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """The run answered it, and failed later."""
+    return weak.line < strong.begin and _form(weak) != _form(strong) and rivals.course.is_answered(weak.line, strong.begin)
+
+
+def _is_before_command(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """A shell that traces its commands went on."""
+    return weak.line < rivals.course.command < strong.line
+
+
+def _is_survived(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """The run went on until another part of it failed."""
+    return (
+        strong.progress - weak.progress >= _SURVIVED_LINES
+        and bool(weak.source and strong.source)
+        and weak.source != strong.source
+        and not rivals.course.is_cleaned(weak.line, strong.line)
+    )
+
+
+def _is_before_step(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """The run went on with its steps."""
+    is_of_program = weak.level == PLAIN or weak.start is not None
+    return is_of_program and weak.line < rivals.step < strong.line and strong.line not in rivals.counts
+
+
+def _is_after_failed_step(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """What fails after the failure of the last step."""
+    is_first = 0 <= rivals.step < strong.begin and strong.line < weak.begin
+    return (
+        is_first
+        and _is_of_program(weak)
+        and weak.rule not in ("detail", "exception-line")
+        and strong.start is None
+        and not strong.message.endswith(":")
+        and weak.message.split(":")[0] != strong.message.split(":")[0]
+    )
+
+
+def _is_continued(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """The run went on with the same work."""
+    is_earlier = weak.line < strong.begin and strong.line not in rivals.counts and _form(weak) != _form(strong)
+    return is_earlier and rivals.course.is_continued(weak.line, strong.line)
+
+
+def _is_beside_main(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """The part of the run that does most of its work is to blame, if it says what failed."""
+    main = rivals.course.main
+    is_other = bool(main) and strong.source == main != weak.source and bool(weak.source) and _is_record(weak) and _is_record(strong)
+    return is_other and (weak.line > strong.line or strong.progress > weak.progress)
+
+
+def _is_cleaning(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """What fails while the run ends."""
+    return strong.line < weak.begin and rivals.course.is_cleaned(strong.line, weak.begin)
+
+
+def _is_aftermath(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """What fails after the run said that it failed."""
+    progress = weak.progress + _is_of_program(weak)
+    return strong.line < weak.begin and weak.rule != "detail" and rivals.course.is_concluded(strong.line, weak.begin, progress)
+
+
+def _is_of_program(finding: ScoredLine) -> bool:
+    """Whether it is a message of a program, not a trace or a record: another command."""
+    return finding.start is None and finding.level == PLAIN and _PROGRAM.match(finding.message) is not None
+
+
+def _is_missing_result(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """A file that the command before should have written."""
+    return (
+        weak.rule == "missing-file" != strong.rule
+        and weak.level == PLAIN == strong.level
+        and 0 < weak.line - strong.line <= _NEAR_LINES
+        and _PROGRAM.match(weak.message) is not None
+        and _PROGRAM.match(strong.message) is not None
+        and rivals.course.steps_between(strong.line, weak.line) <= _NEAR_STEPS
+    )
+
+
+def _is_later_statement(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """A later place in a file that a program reads to its end."""
+    one, other = _PLACE.match(weak.message), _PLACE.match(strong.message)
+    return one is not None and other is not None and one[1] == other[1] and strong.line < weak.line and int(other[2]) < int(one[2])
+
+
+def _is_explained(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """Its cause follows, in lines that are called so."""
+    return 0 < strong.line - weak.line <= _CAUSE_LINES and _CAUSE.match(strong.message) is not None
+
+
+def _is_count(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """A summary of what was reported before."""
+    is_near = weak.progress - strong.progress <= _COUNTED_LINES and strong.line - weak.line <= _COUNTED_AFTER_LINES
+    return is_near and weak.line in rivals.counts and strong.line not in rivals.counts
+
+
+_RULES: Sequence[tuple[_Rule, float, bool]] = (
+    (_is_other_activity, _LEAST, False),
+    (_is_other_program, _LEAST, False),
+    (_is_of_test, 0.2, True),
+    (_is_quoted, _SIGN, True),
+    (_is_earlier_attempt, _SIGN, True),
+    (_is_recurring, _SIGN, False),
+    (_is_answered, _SIGN, False),
+    (_is_before_command, _LEAST, False),
+    (_is_cleaning, _LEAST, True),
+    (_is_aftermath, _SIGN, True),
+    (_is_missing_result, _SIGN, True),
+    (_is_later_statement, _LEAST, True),
+    (_is_count, _LEAST, True),
+    (_is_explained, 0.2, True),
+    (_is_survived, _SIGN, False),
+    (_is_continued, 0.5, False),
+    (_is_beside_main, _SIGN, False),
+    (_is_before_step, 0.5, False),
+    (_is_after_failed_step, _LEAST, True),
+)
+"""When a finding gives way to another one, the least score of the other one, and whether that takes over the score because the finding follows
+from it."""
+_NEAREST = (_is_cleaning, _is_aftermath, _is_explained)
+"""Of equally good other ones, the last counts."""
+
+
+def compared(findings: Sequence[ScoredLine], course: Course) -> list[ScoredLine]:
+    """The findings, each line once, with the scores after all comparisons."""
+    best: dict[int, ScoredLine] = {}
+    for each in findings:
+        if each.line not in best or (each.score, each.is_latest) > (best[each.line].score, best[each.line].is_latest):
+            best[each.line] = each
+    records = _forms_of_records(findings)
+    candidates = [_alone(each, records) for each in best.values()]
+    rivals = _Rivals(candidates, course)
+    losers: set[int] = set()
+    for rule, least, takes_over in _RULES:
+        for weak, strong in _pairs(candidates, rivals, rule, least, losers):
+            losers.add(weak)
+            won, lost = candidates[strong], candidates[weak]
+            score = max(won.score, min(lost.score, UNSURE)) if takes_over else won.score
+            candidates[strong] = replace(won, score=score)
+            candidates[weak] = replace(lost, score=min(lost.score * (1.0 if takes_over else _DISMISSED), score - _BEHIND))
+    return candidates
+
+
+def _forms_of_records(findings: Sequence[ScoredLine]) -> set[str]:
+    """Forms of records that no trace follows."""
+    starts = {each.start for each in findings if each.start is not None}
+    first = min(starts) if len(starts) >= MAX_INCIDENTS else -1  # earlier traces were forgotten
+    return {_form(each) for each in findings if each.start is None and each.line not in starts and each.line > first}
+
+
+def _alone(finding: ScoredLine, records: Collection[str]) -> ScoredLine:
+    """A trace apart from the record before it, if that is one of several alike of another activity."""
+    is_apart = finding.start is not None and _NUMBERS.sub("0", finding.context) in records
+    return replace(finding, source="", context="", level=PLAIN) if is_apart else finding
+
+
+def _pairs(
+    candidates: Sequence[ScoredLine], rivals: _Rivals, rule: _Rule, least: float, losers: Collection[int]
+) -> Iterator[tuple[int, int]]:
+    """For each finding that gives way: its place, and that of the best one that it gives way to."""
+
+    def is_sign(finding: ScoredLine) -> bool:
+        return finding.line in rivals.signs or (finding.rule == "output" and rule is _is_later_statement)
+
+    for at in range(len(candidates)):
+        weak = candidates[at]
+        if weak.score >= _COUNTS and weak.rule != "last-line":
+            better = [
+                other
+                for other, each in enumerate(candidates)
+                if other != at and other not in losers and each.score >= least and is_sign(each) and rule(rivals, weak, each)
+            ]
+            if better:
+                sign = 1 if rule in _NEAREST else -1
+                yield at, max(better, key=lambda place: (round(candidates[place].score, 2), sign * candidates[place].line))
+
+
+def _is_sign(finding: ScoredLine) -> bool:
+    if (
+        finding.rule in _NOT_SIGNS
+        or finding.level in (WARNINGS, INFO)
+        or CONSEQUENCE.search(finding.message)
+        or RETRY.search(f"{finding.context} {finding.message}")
+    ):
+        return False
+    if is_generic(finding.message):
+        return False
+    if finding.start is not None:
+        return VAGUE_EXCEPTION.match(finding.message) is None or bool(finding.family)
+    return not (_is_record(finding) and CONCLUSION.search(finding.message))
