@@ -23,8 +23,9 @@ from chalicelib.lines.levels import ERROR, SEVERITIES, is_error, level_of_name
 from chalicelib.lines.text import decode_line
 
 _WORDS = (b"err", b"fatal", b"crit", b"severe", b"fail", b"panic", b"emerg", b"alert")
-"""Lowercase: a line without any of these states no error in words, except by Serilog's abbreviation in capitals."""
-_FATAL = b"FTL"
+"""Lowercase: a line without any of these states no error in words."""
+_SERILOG = re.compile(rb"\[?[0-9 :.T+-]{8,36}[ \[](?:VRB|DBG|INF|WRN|ERR|FTL)\]")
+"""A line of a log with abbreviations, of which that of a fatal record is none of the words."""
 _NUMBERS: Mapping[bytes, tuple[bytes, ...]] = {b"<": (b"\n<",), **dict.fromkeys((b"I", b"W", b"E", b"F"), (b"\nE", b"\nF"))}
 """By the first byte of a syslog or klog log: the text that states an error as a number or a letter."""
 _LETTER_IN_BRACKETS = re.compile(rb"\[[0-9-]{10} [0-9:,.]{8,15} [A-Z] [0-9]")
@@ -84,7 +85,7 @@ def _candidates(body: bytes) -> Iterator[int]:
         piece = body[at : at + _PIECE_BYTES + _OVERLAP_BYTES]
         lowered = piece.lower()
         starts = {start for word in _WORDS for start in _line_starts(lowered, word, _PIECE_BYTES)}
-        numbered = {start for sign in (*signs, _FATAL) for start in _line_starts(piece, sign, _PIECE_BYTES)}
+        numbered = {start for sign in signs for start in _line_starts(piece, sign, _PIECE_BYTES)}
         starts |= {start for start in numbered if first != b"<" or _is_severe(body, at + start)}
         for start in sorted({at + start if start else body.rfind(b"\n", 0, at) + 1 for start in starts}):
             if start > last:
@@ -96,7 +97,9 @@ def _signs(body: bytes) -> tuple[bytes, ...]:
     first = body[:1]
     if first == b"{" or _CONTAINER.match(body):
         return _numbers_of_json(body)
-    return _LETTERS_IN_BRACKETS if first == b"[" and _LETTER_IN_BRACKETS.match(body) else _NUMBERS.get(first, ())
+    if first == b"[" and _LETTER_IN_BRACKETS.match(body):
+        return _LETTERS_IN_BRACKETS
+    return (b"FTL",) if _SERILOG.match(body) else _NUMBERS.get(first, ())
 
 
 def _numbers_of_json(body: bytes) -> tuple[bytes, ...]:

@@ -231,7 +231,7 @@ class Reading(NamedTuple):
 
     ``words``: names of levels that are words; ``numbers``: those that are numbers, with their scale; ``level``: of a record that states none.
     ``printed``: names of a text that a program printed and of its stream. ``parts``: names that may hold objects with further names.
-    ``has_nanos``: the seconds of its time have their fraction in another field.
+    ``has_nanos``: the seconds of its time have their fraction in another field. ``texts``: names of messages, a printed text first.
     """
 
     times: tuple[str, ...] = ()
@@ -243,6 +243,7 @@ class Reading(NamedTuple):
     printed: tuple[tuple[str, str], ...] = ()
     parts: tuple[str, ...] = ()
     has_nanos: bool = False
+    texts: tuple[str, ...] = ()
 
 
 def _spellings(name: str) -> Iterator[str]:
@@ -288,19 +289,21 @@ def reading_of(names: Sequence[str]) -> Reading:
         times += weak_times
 
     def first(own: str, others: Sequence[str]) -> tuple[str, ...]:
-        named = [name for each in wrote for name in getattr(each, own) if name in present]
-        return tuple(dict.fromkeys((*named, *others)))
+        stated = [name for each in wrote for name in getattr(each, own) if name in present]
+        return tuple(dict.fromkeys((*stated, *others)))
 
+    named, printed = first("messages", messages), tuple(pair for pair in _PRINTED if present.issuperset(pair))
     return Reading(
         first("times", times),
         first("levels", words),
         tuple((name, scale) for each in wrote for name, scale in each.numbers if name in present),
         first("loggers", loggers),
-        first("messages", messages),
+        named,
         next((each.level for each in wrote if each.level), None),
-        tuple((text, stream) for text, stream in _PRINTED if text in present and stream in present),
+        printed,
         tuple(name for name in names if name in _PARTS or name.lower() in _PARTS),
         _SECONDS_OF_GOOGLE in present and NANOS_OF_GOOGLE in present,
+        (*dict(printed), *named),
     )
 
 

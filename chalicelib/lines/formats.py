@@ -17,6 +17,7 @@ from typing import Any
 from chalicelib.lines import layouts
 from chalicelib.lines.fields import PrintedParser, parse_logfmt_with, parse_objects_with
 from chalicelib.lines.layout import LineLayout, LineParser
+from chalicelib.lines.notations import BEGINS_TIME
 from chalicelib.lines.parsed import ParsedLine
 from chalicelib.lines.text import later_states
 from chalicelib.lines.timestamps import FRACTION, ISO, ZONE, TimestampParser, rewritten
@@ -75,7 +76,7 @@ class LogFormat:
                             timed = read(other)
                             return timed if timed is not None and timed.timestamp is not None else parsed
                         return parsed
-            if (other := rewritten(text)) is not None and (parsed := read(other)) is not None:
+            if text[:1] in BEGINS_TIME and (other := rewritten(text)) is not None and (parsed := read(other)) is not None:
                 return parsed
             if text[:1] == _BYTE_ORDER_MARK:
                 return read(text.lstrip(_BYTE_ORDER_MARK), is_state)
@@ -355,9 +356,23 @@ FORMATS: tuple[LogFormat, ...] = (
 """In order of precedence: the first format that parses a line is used."""
 
 
+class _UnsureParsers(dict[str, _Parses]):
+    """By a line's first character: ambiguous formats, in order."""
+
+    def __init__(self, time_parser: TimestampParser) -> None:
+        super().__init__()
+        self._bound = [(each.prefix.first, each.bind(time_parser)) for each in FORMATS if not each.unambiguous]
+
+    def __missing__(self, first: str) -> _Parses:
+        fitting = tuple(parse for known, parse in self._bound if not known or first in known)
+        if first.isascii():
+            self[first] = fitting
+        return fitting
+
+
 def _any_with(time_parser: TimestampParser) -> LineParser:
     unambiguous = PLAIN.reader(time_parser)
-    unsure = [(each.prefix.first, each.bind(time_parser)) for each in FORMATS if not each.unambiguous]
+    unsure = _UnsureParsers(time_parser)
 
     def parse(text: str) -> ParsedLine | None:
         if (parsed := unambiguous(text)) is not None:
@@ -365,8 +380,10 @@ def _any_with(time_parser: TimestampParser) -> LineParser:
         return _of_states(parse_unsure, text) if "\r" in text else parse_unsure(text)
 
     def parse_unsure(text: str) -> ParsedLine | None:
-        fitting = (parse for first, parse in unsure if not first or text[:1] in first)
-        return next((parsed for parse in fitting if (parsed := parse(text)) is not None), None)
+        for parse in unsure[text[:1]]:
+            if (parsed := parse(text)) is not None:
+                return parsed
+        return None
 
     return parse
 

@@ -50,6 +50,8 @@ _CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SIGNS = frozenset("0123456789[<")
 _WORDS = frozenset(word for each in (*_WEEKDAYS, *_MONTHS) for word in (each.capitalize(), each))
 _PAIRS = frozenset(first + second for first in _CAPITALS for second in _CAPITALS)
+BEGINS_TIME = _SIGNS | {word[0] for word in (*_WORDS, *_PAIRS)}
+"""The first characters of texts that may begin with a time."""
 _HEAD_CHARS = 128
 _MONTHS_A_YEAR = 12
 _START = datetime(1970, 1, 1, tzinfo=UTC)

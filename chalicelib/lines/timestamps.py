@@ -191,7 +191,6 @@ class TimestampParser:
         self.reference_us = reference_us
         self._iso = self._by_zone(lambda second: ISO.fields(second) if _WHOLE_SECOND.fullmatch(second) else _NO_FIELDS)
         self._rests: _Cache[str, tuple[int, str | None] | None] = _Cache(_fraction_and_zone)
-        self._month = self.reader(MONTH)
 
     def reader(self, stamp: TimestampFormat) -> ReadTimestamp:
         """The function that parses timestamps of one format."""
@@ -218,7 +217,7 @@ class TimestampParser:
             return self.parse_text(iso)
         found = _WITHOUT_YEAR.match(text)
         rest = found and self._rests[text[found.end() :]]
-        us = self._month(found[0], None, rest[1]) if found and rest else None
+        us = self.reader(MONTH)(found[0], None, rest[1]) if found and rest else None
         return us + rest[0] if us is not None and rest else None
 
     def parse_number(self, number: float) -> int | None:

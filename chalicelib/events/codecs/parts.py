@@ -23,6 +23,8 @@ _PARTIAL = (
     ("partial_message", "partial_id", "partial_last"),
     ("CONTAINER_PARTIAL_MESSAGE", "CONTAINER_PARTIAL_ID", "CONTAINER_PARTIAL_LAST"),
 )
+_MARKS = frozenset({"logtag", "log", "CONTAINER_ID", "container_id", *(name for name, _, _ in _PARTIAL)})
+"""A record without any of these is no container's."""
 _VARYING = frozenset({
     "log", "message", "MESSAGE", "msg", "logtag", "time", "timestamp", "@timestamp", "date", "ts", "offset", "log.offset",
     "partial_message", "partial_id", "partial_ordinal", "partial_last", "CONTAINER_PARTIAL_MESSAGE", "CONTAINER_PARTIAL_ID",
@@ -71,7 +73,8 @@ def joined(items: Iterable[Item]) -> Iterator[Item]:
     held: deque[_Place] = deque()
     lines: dict[str, _Line] = {}
     for item in items:
-        part = _part_of(item.sources.get("record")) if isinstance(item, Decoded) else None
+        record = item.sources.get("record") if isinstance(item, Decoded) else None
+        part = _part_of(record) if isinstance(record, dict) and not _MARKS.isdisjoint(record) else None
         if not held and (part is None or part[0]):
             yield item
             continue
@@ -116,11 +119,9 @@ def _event_of(parts: list[Decoded]) -> Decoded:
     return replace(first, event=event, is_unique=all(each.is_unique for each in parts), parts=tuple(each.index for each in others))
 
 
-def _part_of(record: Any) -> tuple[bool, bool, str] | None:
+def _part_of(record: Mapping[str, Any]) -> tuple[bool, bool, str] | None:
     """Whether a record is the last part of its line, whether the line must have an end, and the line's id ("": none); None for a
     record of no container. A record with a complete line is a last part."""
-    if not isinstance(record, dict):
-        return None
     if "logtag" in record:
         tag = record["logtag"]
         return (not (isinstance(tag, str) and tag.partition(":")[0] == "P"), False, "") if "stream" in record else None

@@ -55,7 +55,7 @@ def decoded(index: int, record: Any, clock: TimestampParser, sources: Mapping[st
     own, data = split_own(record)
     names = (*data, "time") if moment and "time" not in data else tuple(data)  # the agent may have moved the time out of the record
     fields, reading = data, READINGS[names]
-    if reading.parts:
+    if reading.parts and any(isinstance(data.get(part), dict | list) for part in reading.parts):
         fields = dict.fromkeys(names) | data
         reading = lift(fields, reading)
     moment = moment or _time(data, fields, reading, clock)
@@ -102,8 +102,7 @@ def line_of(text: str) -> str:
 
 
 def _message(data: dict[str, Any], fields: Mapping[str, Any], reading: Reading) -> str:
-    names = (*dict(reading.printed), *reading.messages) if reading.printed else reading.messages
-    for name in names:
+    for name in reading.texts:
         value = fields[name]
         if (text := value if isinstance(value, str) else first_text(fields, (name,))) is not None:
             data.pop(name, None)
