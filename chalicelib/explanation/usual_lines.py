@@ -11,7 +11,13 @@ from itertools import chain
 
 from chalicelib.catalog.runs import RunCatalog, RunRow
 from chalicelib.deadline import Deadline
-from chalicelib.errors import DamagedLogError, ObjectNotFoundError, PreconditionFailedError, RangeNotSatisfiableError
+from chalicelib.errors import (
+    DamagedLogError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+    RangeNotSatisfiableError,
+    UnavailableError,
+)
 from chalicelib.explanation.bounded_lines import BoundedLines
 from chalicelib.explanation.evidence import Evidence, Incident, Note
 from chalicelib.explanation.ranking import usual_form
@@ -30,7 +36,7 @@ MAX_S = 5.0
 _PIECE_BYTES, _STEP_BYTES = 8 * 1024 * 1024, 256 * 1024
 _MAX_FORMS = 5000
 _NUMBERS = re.compile(rb"[0-9]+")
-_GONE = (DamagedLogError, ObjectNotFoundError, PreconditionFailedError, RangeNotSatisfiableError)
+_UNREADABLE = (DamagedLogError, ObjectNotFoundError, PreconditionFailedError, RangeNotSatisfiableError, UnavailableError)
 
 
 class UsualLines:
@@ -41,16 +47,16 @@ class UsualLines:
 
     def of(self, run: Run) -> frozenset[str]:
         """The forms (``ranking.usual_form``) of messages in the last one or two successful runs of a run's pipeline, of at most ``MAX_BYTES``
-        from the ends of their logs, as far as ``MAX_S`` allows. Requests: a page of rows, a HEAD for each log, a GET for each 8 MiB. Raises
-        UnavailableError."""
+        from the ends of their logs, as far as ``MAX_S`` allows and they can be read. Requests: a page of rows, a HEAD for each log, a GET for
+        each 8 MiB. Raises UnavailableError if the rows cannot be read."""
         deadline, left, forms = Deadline(self._clock, MAX_S), MAX_BYTES, _Forms()
         for row in self._successful(run):
             if left <= 0 or deadline.remaining_s() <= 0:
                 break
             try:
                 left -= self._read(row, left, forms, deadline)
-            except _GONE:
-                continue  # removed, or written again meanwhile
+            except _UNREADABLE:
+                continue  # removed, written again meanwhile, or archived: the run that failed is explained without it
         return frozenset(forms.messages)
 
     def _successful(self, run: Run) -> list[RunRow]:

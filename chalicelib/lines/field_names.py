@@ -116,7 +116,7 @@ _OTEL_FIELDS = (
     "body Body body.stringValue body.Value timeUnixNano observedTimeUnixNano severityText SeverityText severity_text Timestamp timestamp"
     " traceId TraceId attributes Attributes"
 )
-_PYTHON_FIELDS = "name msg message created levelname asctime msecs funcName lineno pathname process threadName"
+_PYTHON_FIELDS = "msg message created levelname asctime msecs funcName lineno pathname process threadName"
 _SYSLOG_FIELDS = (
     "host hostname tag program app_name appname app-name ident pid procid proc_id process priority timereported syslogtag"
 )
@@ -126,7 +126,7 @@ _GOOGLE_FIELDS = (
     " logging.googleapis.com/sourceLocation logging.googleapis.com/labels logging.googleapis.com/insertId logging.googleapis.com/trace"
     " logging.googleapis.com/spanId logging.googleapis.com/operation"
 )
-_INSIGHTS_FIELDS = "message Message itemType TimeGenerated timestamp operation_Id OperationId"
+_INSIGHTS_FIELDS = "itemType TimeGenerated timestamp operation_Id OperationId"
 
 _OTEL_FILE = "resourceLogs.scopeLogs.logRecords"
 """Where the first record is in a line of the collector's file exporter."""
@@ -138,7 +138,7 @@ PRODUCERS: Mapping[str, Producer] = {
     "MongoDB": _producer("t.$date s c", times="t.$date", levels="s", loggers="c", messages="msg"),
     "CLEF": _producer("@t", "@m @mt @i @l @x", times="@t", levels="@l", loggers="SourceContext", messages="@m @mt", level=INFO),
     "Serilog": _producer("MessageTemplate Level", messages="RenderedMessage MessageTemplate", loggers="Properties.SourceContext"),
-    ".NET": _producer("LogLevel", "EventId Category State", loggers="Category", numbers=(("LogLevel", DOTNET),)),
+    ".NET": _producer("LogLevel", "EventId State", loggers="Category", numbers=(("LogLevel", DOTNET),)),
     "loguru": _producer("text record.level", times="record.time", levels="record.level", loggers="record.name", messages="record.message"),
     "Rust's tracing": _producer("level target", "fields.message span spans", loggers="target"),
     "journald": _producer(

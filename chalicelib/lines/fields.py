@@ -152,7 +152,7 @@ def first_level(fields: Mapping[str, Any], reading: Reading, has_time: bool) -> 
     """The level of a record: of the first word that is one, else of the first number, else the producer's for records that state none."""
     for name in reading.words:
         value = fields[name]
-        if level := LEVELS.get(value) or level_of_word(value) if isinstance(value, str) else word_level(value):
+        if level := (LEVELS.get(value) if isinstance(value, str) else None) or word_level(value, has_letters=bool(reading.times)):
             return level
     return number_level(fields, reading, has_time) if reading.numbers else reading.level
 
@@ -165,11 +165,12 @@ def number_level(fields: Mapping[str, Any], reading: Reading, has_time: bool) ->
     return reading.level
 
 
-def word_level(value: Any) -> str | None:
-    """The level that a value names; loguru's is an object with a name."""
+def word_level(value: Any, *, has_letters: bool) -> str | None:
+    """The level that a value names; loguru's is an object with a name. ``has_letters``: a single letter names one, too: it is data in a record
+    without a time."""
     if isinstance(value, str):
-        return LEVELS.get(value) or level_of_word(value)
-    return word_level(value.get("name")) if isinstance(value, dict) else None
+        return level_of_word(value) if has_letters or len(value.strip()) > 1 else None
+    return word_level(value.get("name"), has_letters=has_letters) if isinstance(value, dict) else None
 
 
 def _sound(text: str) -> str:

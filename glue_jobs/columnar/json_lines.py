@@ -151,7 +151,9 @@ def _columns(shape: _Shape, time_parser: TimestampParser, block: LineBlock, line
 
 def _levels(shape: _Shape, groups: pa.StructArray, has_time: Bools) -> tuple[Ints, Bools]:
     """The numbers of the levels, and whether there is one."""
-    level, has_level = _first(shape, groups, [(group, partial(_number, word_level)) for group in shape.words])
+    level, has_level = _first(
+        shape, groups, [(group, partial(_number, partial(word_level, has_letters=bool(shape.times)))) for group in shape.words]
+    )
     for group, scale in shape.numbers:
         number, is_number = _first(shape, groups, [(group, partial(_number, scale.level))])
         is_new = is_number & ~has_level & (has_time | (not scale.is_timed))

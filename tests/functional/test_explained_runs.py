@@ -114,6 +114,22 @@ def test_trace_that_successful_runs_have_among_others_is_below_others(world: End
     assert world.lines(ONE) != [5]
 
 
+def test_log_of_another_run_that_cannot_be_read_is_left_out(world: Ended) -> None:
+    world.end(ONE, "ERROR orders holds no rows\n" + NOISE)
+    archived = Run(ONE.fqn, "archived")
+    world.end(archived, NOISE, RunEnd("succeeded"))
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        assert isinstance(call, Call)
+        if call.arguments[0] == world.layout.logs(archived):
+            raise StoreUnavailableError("injected")
+        return call()
+
+    with world.installed(gate):
+        compact()
+    assert world.lines(ONE) is not None
+
+
 @pytest.mark.parametrize(("max_bytes", "pause_s", "expected"), [(20, 0, [80, 88, 96]), (200, usual_lines.MAX_S, [0])])
 def test_comparison_ends_with_its_time_and_its_bytes(
     world: Ended, monkeypatch: pytest.MonkeyPatch, max_bytes: int, pause_s: float, expected: list[int]

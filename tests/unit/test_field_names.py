@@ -252,6 +252,8 @@ def test_event_of_clef_without_a_level_is_information() -> None:
 
 
 DATA: list[tuple[dict[str, Any], str]] = [
+    ({"level": "E", "grade": "a"}, "level"), ({"level": "C", "floor": "x", "message": "x"}, "level"), ({"levelno": 40, "name": "x"}, "level"),
+    ({"severityLevel": 3, "message": "storm"}, "level"), ({"LogLevel": 3, "Category": "books"}, "level"),
     ({"t": AT_MS, "body": "parcel", "level": 2}, "time level"), ({"level": 3, "floor": "x"}, "level"), ({"level": 42.5, "river": "Po"}, "level"),
     ({"level": 30, "player": "a", "message": "x"}, "level"), ({"level": 20, "time": 12.5, "msg": "x"}, "time level"),
     ({"level": 5, "time": AT, "msg": "x"}, "level"), ({"time": 12.5, "msg": "x"}, "time"), ({"time": "00:12", "msg": "x"}, "time"),

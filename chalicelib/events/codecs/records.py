@@ -113,7 +113,7 @@ def _message(data: dict[str, Any], fields: Mapping[str, Any], reading: Reading) 
 def _level(data: dict[str, Any], fields: Mapping[str, Any], reading: Reading, has_time: bool) -> str | None:
     for name in reading.words:
         value = fields[name]
-        if level := (LEVELS.get(value) if isinstance(value, str) else None) or word_level(value):
+        if level := (LEVELS.get(value) if isinstance(value, str) else None) or word_level(value, has_letters=bool(reading.times)):
             if data.get(name) == level:
                 del data[name]
             return level
