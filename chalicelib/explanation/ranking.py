@@ -11,7 +11,7 @@ from chalicelib.explanation.course import Course
 from chalicelib.explanation.evidence import PYTHON, WORKER, Evidence, Incident, Note
 from chalicelib.explanation.families import RULES, FamilyRule
 from chalicelib.explanation.foreign import rule_of_foreign
-from chalicelib.explanation.rivals import UNSURE, compared, is_beside
+from chalicelib.explanation.rivals import UNSURE, compared, is_of_side_activity
 from chalicelib.explanation.scored_line import ScoredLine
 from chalicelib.explanation.texts import (
     ERRORS,
@@ -127,7 +127,11 @@ def rank(evidence: Evidence, progress: int, end: RunEnd | None, usual: Collectio
     findings.extend(_of_tails(evidence, progress, {note.line for _, note in notes}))
     findings = [_lowered(finding) if usual_form(finding.message) in usual else finding for finding in findings]
     findings = _reported_before(findings)
-    strong = [finding for finding in findings if finding.score >= _STRONG and finding.rule != "detail" and not is_beside(finding)]
+    strong = [
+        finding
+        for finding in findings
+        if finding.score >= _STRONG and finding.rule != "detail" and not is_of_side_activity(finding)
+    ]
     findings = [_overtaken(finding, strong) for finding in findings]
     findings = [_with_end(finding, end) for finding in findings if finding.score >= _MIN and finding.message]
     signs = {each.line for each in findings if each.score >= _WEAK and each.rule not in _NO_SIGNS}

@@ -56,7 +56,7 @@ class _Rivals:
             places.setdefault(_form(each), []).append(each.progress)
         self.recurring = {form for form, of in places.items() if max(of) - min(of) >= _RECURRING_LINES}
         self.step = max(course.steps, default=-1)
-        self.sides = {each.line for each in findings if is_beside(each, course.texts.get(each.line + 1, ""))}
+        self.sides = {each.line for each in findings if is_of_side_activity(each, course.texts.get(each.line + 1, ""))}
         self.counts = {each.line for each in findings if COUNT.search(each.message)}
         self.details = {each.line for each in findings if _is_detail_of_test(each)} if course.is_tested else set()
         self.signs = {each.line for each in findings if _is_sign(each)}
@@ -75,7 +75,7 @@ def _is_record(finding: ScoredLine) -> bool:
     return finding.level in (FATAL, ERRORS)
 
 
-def is_beside(finding: ScoredLine, after: str = "") -> bool:
+def is_of_side_activity(finding: ScoredLine, after: str = "") -> bool:
     """Whether a finding is about what a run does beside its work. ``after``: the message of the next line, if that has no level."""
     texts = (finding.context, finding.message, "" if _PROGRAM.match(after) else after)
     return SIDE_SOURCE.search(finding.source) is not None or any(SIDE.search(text) or SIDE_REPORT.search(text) for text in texts)

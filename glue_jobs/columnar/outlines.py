@@ -30,7 +30,7 @@ _SENTENCES = np.frombuffer(b"TracDuriThe ExceCausWrapDriv", np.uint32)
 """The beginnings of all words that continue a stack trace, except names of classes, which contain a dot."""
 _WORD_BYTES = 32
 _JAVA_COMMA = len("Nov 21")
-"""A line behind one with a comma there may be the second one of its record (``events.java_logger``)."""
+"""A line behind one with a comma there may be the second one of its record (``chalicelib.lines.events.java_logger``)."""
 _SPACED_TRACE = ord("+")
 _TRACE = b"Traceback (most recent call last):"
 _TRACE_END = re.compile(rb"Traceback \(most recent call last\):\r?$", re.MULTILINE)

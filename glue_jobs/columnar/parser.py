@@ -81,7 +81,7 @@ class ColumnarParser:
         return {number: self._read(decode_line(block.line(number))) for number in np.flatnonzero(is_row).tolist()}
 
     def _second_lines(self, block: LineBlock, rows: dict[int, ParsedLine | None]) -> dict[int, ParsedLine | None]:
-        """The second lines of records that begin with two (``events.java_logger``)."""
+        """The second lines of records that begin with two (``chalicelib.lines.events.java_logger``)."""
         heads = [number for number, parsed in rows.items() if parsed is not None and parsed.level is None]
         return {
             number + 1: self._read(decode_line(block.line(number + 1)))

@@ -108,7 +108,7 @@ def test_unfinished_line_holds_a_bounded_number_of_items() -> None:
     read = iter([docker("a"), *[docker(f"{number}\n", stream="stderr") for number in range(5000)]])
     items = parts.joined(item for each in read for item in fluent.decode_json(json.dumps(each)))
     assert isinstance(first := next(iter(items)), Decoded) and first.event.message == "a"
-    assert 5000 - sum(1 for _ in read) == parts.MAX_HELD
+    assert 5000 - sum(1 for _ in read) == parts.MAX_WAITING
 
 
 def test_every_record_has_a_result() -> None:

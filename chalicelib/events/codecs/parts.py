@@ -17,7 +17,7 @@ from chalicelib.events.codecs.json_text import compact
 
 MAX_JOINED_BYTES = 1024 * 1024
 """Of a message; further parts are further events."""
-MAX_HELD = 1000
+MAX_WAITING = 1000
 """Items between the first part of a line and its last; a longer line stays in parts."""
 _PARTIAL = (
     ("partial_message", "partial_id", "partial_last"),
@@ -36,7 +36,7 @@ _VARYING = frozenset({
 
 @dataclass(slots=True)
 class _Place:
-    """The place of an item among those that are held. ``line``: it is a part of this line, whose end is not known yet."""
+    """The place of an item among those that wait. ``line``: it is a part of this line, whose end is not known yet."""
 
     item: Item | None
     line: _Line | None = None
@@ -69,25 +69,25 @@ class _Line:
 
 
 def joined(items: Iterable[Item]) -> Iterator[Item]:
-    """The items in their order, with one event for all parts of a line. Holds items from a first part on, at most ``MAX_HELD``."""
-    held: deque[_Place] = deque()
+    """The items in their order, with one event for all parts of a line. Holds items from a first part on, at most ``MAX_WAITING``."""
+    waiting: deque[_Place] = deque()
     lines: dict[str, _Line] = {}
     for item in items:
         record = item.sources.get("record") if isinstance(item, Decoded) else None
         part = _part_of(record) if isinstance(record, dict) and not _MARKS.isdisjoint(record) else None
-        if not held and (part is None or part[0]):
+        if not waiting and (part is None or part[0]):
             yield item
             continue
         place = _Place(item)
-        held.append(place)
+        waiting.append(place)
         if part is not None and isinstance(item, Decoded):
             _add(place, item, part, lines)
-        if len(held) > MAX_HELD and (longest := held[0].line):
+        if len(waiting) > MAX_WAITING and (longest := waiting[0].line):
             lines.pop(longest.key).close(is_complete=False)
-        yield from _known(held)
+        yield from _known(waiting)
     for line in lines.values():
         line.close(is_complete=False)
-    yield from _known(held)
+    yield from _known(waiting)
 
 
 def _add(place: _Place, item: Decoded, part: tuple[bool, bool, str], lines: dict[str, _Line]) -> None:
@@ -104,9 +104,9 @@ def _add(place: _Place, item: Decoded, part: tuple[bool, bool, str], lines: dict
         lines.pop(key).close(is_complete=True)
 
 
-def _known(held: deque[_Place]) -> Iterator[Item]:
-    while held and held[0].line is None:
-        if (item := held.popleft().item) is not None:
+def _known(waiting: deque[_Place]) -> Iterator[Item]:
+    while waiting and waiting[0].line is None:
+        if (item := waiting.popleft().item) is not None:
             yield item
 
 

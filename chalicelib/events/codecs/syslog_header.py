@@ -84,11 +84,11 @@ class HeaderParser:
         if strict := _STRICT_5424.match(rest):
             time = strict[1]
             us = None if time == NIL else self._clock.parse_text(time)
-            if (us is not None or time == NIL) and (found := _structured(rest, strict.end())):
-                fields = _named(strict.group(2, 3, 4, 5), found[0])
+            if (us is not None or time == NIL) and (structured := _structured(rest, strict.end())):
+                fields = _named(strict.group(2, 3, 4, 5), structured[0])
                 if us is not None and us % _US_OF_MS:
                     fields[TIME] = time
-                return Header(us, fields, found[1])
+                return Header(us, fields, structured[1])
         return self._tolerant_5424(rest) or self._of_3164(rest)
 
     def _tolerant_5424(self, rest: str) -> Header | None:
@@ -158,38 +158,38 @@ class HeaderParser:
 
     def _stamped(self, stamp: re.Match[str], rest: str) -> tuple[int | None, int, list[str]]:
         """Microseconds of a time, its end with its zone, and unread parts of it."""
-        found = stamp.groupdict()
-        end, zone, unread = stamp.end(), found["offset"], list[str]()
-        year = found["y"] or found["y1"] or found["y2"] or found["y3"] or found["y4"]
-        us = self._us(found, year, zone)
+        groups = stamp.groupdict()
+        end, zone, unread = stamp.end(), groups["offset"], list[str]()
+        year = groups["y"] or groups["y1"] or groups["y2"] or groups["y3"] or groups["y4"]
+        us = self._us(groups, year, zone)
         if zone is None and (named := _ZONE.match(rest, end)):
-            zoned = self._us(found, year or named[2], f" {named[1]}")
+            zoned = self._us(groups, year or named[2], f" {named[1]}")
             if zoned is not None:
                 return zoned, named.end(), unread
             if rest.startswith(":", named.end()):
                 return us, named.end(), [ZONE]
         return us, end, unread
 
-    def _us(self, found: dict[str, Any], year: str | None, zone: str | None) -> int | None:
+    def _us(self, groups: dict[str, Any], year: str | None, zone: str | None) -> int | None:
         """The time in the notations that ``TimestampParser`` reads."""
-        clock = found["clock"].rjust(8, "0")
-        month, day = found["month"] or found["month3"], found["d"] or found["d1"] or found["d3"]
+        clock = groups["clock"].rjust(8, "0")
+        month, day = groups["month"] or groups["month3"], groups["d"] or groups["d1"] or groups["d3"]
         if year is None:
-            us = self._month(f"{month.capitalize()} {day:>2} {clock}", found["fraction"], zone)
+            us = self._month(f"{month.capitalize()} {day:>2} {clock}", groups["fraction"], zone)
         else:
-            number = found["m"] or str(_MONTHS.index(month.capitalize()) + 1)
-            us = self._iso(f"{year}-{number:0>2}-{day:0>2} {clock}", found["fraction"], zone)
+            number = groups["m"] or str(_MONTHS.index(month.capitalize()) + 1)
+            us = self._iso(f"{year}-{number:0>2}-{day:0>2} {clock}", groups["fraction"], zone)
         return us if us is None or us >= 0 else None
 
 
 def _fields_of(rest: str, place: int, is_time: bool) -> Header | None:
     """The header from its host on; None if neither its time nor its structured data are those of RFC 5424."""
     names = _FIELDS.match(rest, place)
-    found = _structured(rest, names.end()) if names else None
-    if found is None and (empty := _EMPTY_FIELDS.match(rest, place)) and (found := _structured(rest, empty.end())):
+    groups = _structured(rest, names.end()) if names else None
+    if groups is None and (empty := _EMPTY_FIELDS.match(rest, place)) and (groups := _structured(rest, empty.end())):
         names = empty
-    if names and found:
-        return Header(None, _named(names.groups(), found[0]), found[1])
+    if names and groups:
+        return Header(None, _named(names.groups(), groups[0]), groups[1])
     if not is_time:
         return None
     if names is None:
