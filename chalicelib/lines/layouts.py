@@ -175,29 +175,37 @@ CI_MARK_ISO = timestamped(ISO, f" {_CI_MARK}", levels=_CI_LEVELS)
 
 _PRIORITIES = {str(number): SEVERITIES[number % 8] for number in range(192)}
 _PRIORITY = "<(?P<level>[0-9]{1,3})>"
-OPTIONAL_PRIORITY = f"(?:{_PRIORITY})?"
+OPTIONAL_PRIORITY, PRIORITY_AND_VERSION = f"(?:{_PRIORITY})?", f"{_PRIORITY}1 "
 _HOST = r":*[^\s\[:]+(?::+[^\s\[:]+)*"
 """Not a tag: without a colon at its end."""
 _HOST_AND_TAG = rf"{_HOST} (?P<logger>[^\s:\[]++(?: [0-9][0-9.]*)?)(?:\[[^\]\s]*+\])?:(?: |$)"
 _PROCESS = r"(?P<logger>[^\s:\[]+)\[[0-9]+\]:(?: |$)"
-_HOST_AND_PROCESS = rf"{NO_ZONE} (?:\S++ )?(?P<logger>[^\s:\[]++)\[[0-9]++\]:(?: |$)"
-_HOST_AND_KERNEL = rf"{NO_ZONE} (?:\S++ )?(?P<logger>kernel):(?: |$)"
+_ISO_PROCESS, _ISO_KERNEL = r"(?P<logger>[^\s:\[]++)\[[0-9]++\]:(?: |$)", "(?P<logger>kernel):(?: |$)"
 """Any text may follow an ISO timestamp, so the tag must be a process with its id, or the kernel."""
 _ZAP_PLACE = r"[^\s:]+\.go:[0-9]+\t"
 SYSLOG = timestamped(MONTH, f"{NO_ZONE} {_HOST_AND_TAG}", before=OPTIONAL_PRIORITY, levels=_PRIORITIES)
 SYSLOG_YEAR = timestamped(MONTH_YEAR, f"{NO_ZONE} {_HOST_AND_TAG}", before=OPTIONAL_PRIORITY, levels=_PRIORITIES)
 SYSLOG_PROCESS = timestamped(MONTH, f" {_PROCESS}", before=OPTIONAL_PRIORITY, levels=_PRIORITIES)
 SYSLOG_ANYTHING = timestamped(MONTH, f"{NO_ZONE}:? ", before=OPTIONAL_PRIORITY, levels=_PRIORITIES)
-_SYSLOG_ISO_KERNEL = timestamped(ISO, _HOST_AND_KERNEL, before=OPTIONAL_PRIORITY, levels=_PRIORITIES, sign="kernel:")
-SYSLOG_ISO = timestamped(
-    ISO, _HOST_AND_PROCESS, before=OPTIONAL_PRIORITY, levels=_PRIORITIES, otherwise=_SYSLOG_ISO_KERNEL, sign="]:"
-)
-SYSLOG_5424 = timestamped(
-    ISO,
-    r" \S++ (?:-|(?P<logger>\S++)) \S++ \S++ (?:-|(?:\[(?:[^\]\"]++|\"(?:[^\"\\]++|\\.)*\")*\])+)(?: \ufeff?|$)",
-    before=f"{_PRIORITY}1 ",
-    levels=_PRIORITIES,
-)
+
+
+def _syslog_iso(tail: str, sign: str, otherwise: LineLayout | None) -> LineLayout:
+    return timestamped(ISO, f"{NO_ZONE} {tail}", before=OPTIONAL_PRIORITY, levels=_PRIORITIES, otherwise=otherwise, sign=sign)
+
+
+_SYSLOG_ISO_KERNEL = _syslog_iso(rf"\S++ {_ISO_KERNEL}", "kernel:", _syslog_iso(_ISO_KERNEL, "kernel:", None))
+SYSLOG_ISO = _syslog_iso(rf"\S++ {_ISO_PROCESS}", "]:", _syslog_iso(_ISO_PROCESS, "]:", _SYSLOG_ISO_KERNEL))
+"""With a host before the tag, or without."""
+_BEHIND_LOGGER = r" \S++ \S++ (?:-|(?:\[(?:[^\]\"]++|\"(?:[^\"\\]++|\\.)*\")*\])+)(?: \ufeff?|$)"
+
+
+def _syslog_5424(logger: str, otherwise: LineLayout | None) -> LineLayout:
+    return timestamped(
+        ISO, rf" \S++ {logger}{_BEHIND_LOGGER}", before=PRIORITY_AND_VERSION, levels=_PRIORITIES, otherwise=otherwise
+    )
+
+
+SYSLOG_5424 = _syslog_5424(r"(?P<logger>[^\s-]\S*+|-\S++)", _syslog_5424("-", None))
 KLOG_LINE = timestamped(KLOG, r" +[0-9]+ (?P<logger>[^\s:\]]++):[0-9]+\] ?", before="(?P<level>[IWEFD])", levels=LETTERS)
 ZAP = timestamped(ISO, rf"\t{_LEVEL}\t(?:{_ZAP_PLACE}|(?P<logger>[^\s:]+)\t(?:{_ZAP_PLACE})?)?")
 CRI = timestamped(ISO, " std(?:out|err) [FP] ", sign=" std")

@@ -51,11 +51,13 @@ Places = tuple[tuple[int, int], tuple[int, int], tuple[int, int], tuple[int, int
 @dataclass(frozen=True, slots=True)
 class TimestampFormat:
     """A notation for seconds: its pattern, and a function that splits a match into fields. ``placed``: the patterns of those of its forms
-    that consist of digits (or a blank instead of a zero) in fixed places, with these; a year of two digits is as in POSIX."""
+    that consist of digits (or a blank instead of a zero) in fixed places, with these; a year of two digits is as in POSIX. ``sized``: patterns
+    of forms with a fixed length, which match at least these."""
 
     pattern: str
     fields: Callable[[str], DateFields]
     placed: tuple[tuple[str, Places], ...] = ()
+    sized: tuple[str, ...] = ()
 
 
 def _placed(pattern: str, places: Places) -> TimestampFormat:
@@ -133,7 +135,11 @@ ISO = TimestampFormat(
 """Other notations with a date and a year are rewritten into this one (``notations``)."""
 SHORT = _placed(f"[0-9]{{2}}/[0-9]{{2}}/[0-9]{{2}} {_CLOCK}", ((0, 2), (3, 5), (6, 8), (9, 11), (12, 14), (15, 17)))
 COMPACT = _placed("[0-9]{6} [0-9]{6}", ((0, 2), (2, 4), (4, 6), (7, 9), (9, 11), (11, 13)))
-MONTH = TimestampFormat(f"{_ANY_MONTH} {{1,2}}[0-9]{{1,2}} {_CLOCK}", _month)
+MONTH = TimestampFormat(
+    f"{_ANY_MONTH} {{1,2}}[0-9]{{1,2}} {_CLOCK}",
+    _month,
+    sized=(f"[A-Z][a-z]{{2}} [ 0-9][0-9] {_CLOCK}", f"[A-Z][a-z]{{2}} [0-9] {_CLOCK}"),
+)
 MONTH_YEAR = TimestampFormat(
     f"(?:[0-9]{{4}} {_ANY_MONTH} {{1,2}}[0-9]{{1,2}}|{_ANY_MONTH} {{1,2}}[0-9]{{1,2}} [0-9]{{4}}) {_CLOCK}", _month_and_year
 )
@@ -143,7 +149,7 @@ KLOG = TimestampFormat(f"(?:[0-9]{{4}})?[0-9]{{4}} {_CLOCK}", _klog)
 ACCESS = TimestampFormat(f"[0-9]{{2}}/{_ANY_MONTH}/[0-9]{{4}}:{_CLOCK}", _access)
 APACHE = TimestampFormat(rf"{_ANY_MONTH} [ 0-9][0-9] {_CLOCK}(?:\.(?P<fraction>[0-9]{{1,9}}))? [0-9]{{4}}", _apache)
 """The year follows the fraction."""
-TIME = TimestampFormat(_CLOCK, _time)
+TIME = TimestampFormat(_CLOCK, _time, sized=(_CLOCK,))
 
 FRACTION = "(?:[.,:](?P<fraction>[0-9]{1,9}))?"
 _MARK = "\x1f"

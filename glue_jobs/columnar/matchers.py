@@ -8,11 +8,14 @@ from functools import cache
 
 from chalicelib.lines.formats import FORMATS, LogFormat, parse_json_with
 from chalicelib.lines.layout import LineLayout
-from chalicelib.lines.layouts import OPTIONAL_PRIORITY
-from chalicelib.lines.timestamps import NO_ZONE
+from chalicelib.lines.layouts import OPTIONAL_PRIORITY, PRIORITY_AND_VERSION
+from chalicelib.lines.timestamps import NO_ZONE, Places, TimestampFormat
 from glue_jobs.columnar.json_lines import JsonMatcher
-from glue_jobs.columnar.matching import FirstMatcher, FixedMatcher, LevelMatcher, LineMatcher, PatternMatcher, RestMatcher
+from glue_jobs.columnar.matching import FirstMatcher, FixedMatcher, Head, LevelMatcher, LineMatcher, PatternMatcher, RestMatcher
 from glue_jobs.columnar.patterns import UntranslatableError, fixed_places, translated
+
+_SPLIT = (OPTIONAL_PRIORITY, PRIORITY_AND_VERSION)
+"""What precedes times and has no fixed length, but can be matched without them."""
 
 
 @cache
@@ -43,15 +46,24 @@ def _of_layout(layout: LineLayout) -> LineMatcher:
 
 
 def _of_heads(layout: LineLayout) -> LineMatcher:
-    if layout.around is not None and layout.stamp is not None and layout.stamp.placed:
+    if layout.around is not None and layout.stamp is not None and (layout.stamp.placed or layout.stamp.sized):
         before, tail = layout.around
         with suppress(UntranslatableError):
-            heads = [(fixed_places(before + pattern), places) for pattern, places in layout.stamp.placed]
-            return FixedMatcher(heads, layout, translated(tail.replace(NO_ZONE, "")))
+            is_split = before in _SPLIT
+            outside = fixed_places("" if is_split else before)
+            heads = [Head(outside, fixed_places(pattern), digits) for pattern, digits in _forms(layout.stamp)]
+            beginning = (translated(before), translated(before + layout.stamp.pattern).first) if is_split else None
+            return FixedMatcher(heads, layout, translated(tail.replace(NO_ZONE, "")), beginning)
     stamp, is_guarded, tail = layout.pattern.partition(NO_ZONE)
     if is_guarded and layout.around is not None and layout.around[0] not in ("", OPTIONAL_PRIORITY):
         stamp = f"(?P<stamp>{stamp})"
     return PatternMatcher(layout, translated(stamp + tail), is_guarded=bool(is_guarded))
+
+
+def _forms(stamp: TimestampFormat) -> Iterator[tuple[str, Places | None]]:
+    yield from stamp.placed
+    for pattern in stamp.sized:
+        yield pattern, None
 
 
 def _looks_of_others(format: LogFormat, rest: LineMatcher) -> Iterator[str]:

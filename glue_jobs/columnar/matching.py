@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,8 @@ from chalicelib.lines.layout import LineLayout, MessageLevels
 from chalicelib.lines.levels import LEVELS, ORDER
 from chalicelib.lines.timestamps import SECOND_US, Places, ReadTimestamp, TimestampParser
 from glue_jobs.columnar.blocks import Bools, Bytes, Ints, LineBlock, spans
-from glue_jobs.columnar.patterns import FOREIGN, GroupPattern
-from glue_jobs.columnar.timestamps import RepeatedTexts, begins_zone, parse_times
+from glue_jobs.columnar.patterns import FOREIGN, GroupPattern, translated
+from glue_jobs.columnar.timestamps import ParsedTimes, RepeatedTexts, begins_zone, complete_times, parse_times
 
 NO_LEVEL = len(ORDER)
 """The number of lines without a level; other levels have their place in ``ORDER``."""
@@ -205,45 +205,81 @@ class LevelMatcher:
         return _taken(replace(found, level=level), np.flatnonzero(level != NO_LEVEL))
 
 
-class FixedMatcher:
-    """For formats whose times are digits in fixed places: times are read from these, and a pattern matches the rest of the head.
-    ``heads``: for each form of the time, the characters that each place up to its end can have, and its places."""
+class Head(NamedTuple):
+    """The characters that each place before a time can have, and each place of one of its forms; the places of its digits, None: its texts are
+    read one by one."""
 
-    def __init__(self, heads: Sequence[tuple[tuple[frozenset[int], ...], Places]], layout: LineLayout, tail: GroupPattern) -> None:
-        self._heads = [([_table_of(characters) for characters in head], places) for head, places in heads]
-        self._tail = tail
-        self._columns = _Columns(layout, tail)
-        self.first = np.logical_or.reduce([head[0] for head, _ in self._heads])
+    before: tuple[frozenset[int], ...]
+    second: tuple[frozenset[int], ...]
+    digits: Places | None
+
+
+class FixedMatcher:
+    """For formats whose times have a fixed length: times are read from their places, and a pattern matches the rest of the head.
+    ``beginning``: the pattern of what precedes the time, if that has no fixed length, and the characters with which both can begin."""
+
+    def __init__(
+        self, heads: Sequence[Head], layout: LineLayout, tail: GroupPattern, beginning: tuple[GroupPattern, frozenset[int]] | None
+    ) -> None:
+        assert layout.stamp is not None
+        before = beginning[0] if beginning else None
+        self._heads = [([_table_of(each) for each in (*head.before, *head.second)], head) for head in heads]
+        self._stamp, self._tail, self._before = layout.stamp, tail, before
+        self._second = "^(?:" + "|".join(translated(self._stamp.pattern).patterns) + ")"
+        known = (
+            tail if before is None else replace(tail, groups=before.groups + tail.groups, optional=before.optional | tail.optional)
+        )
+        self._columns = _Columns(layout, known)
+        self.first = _table_of(beginning[1]) if beginning else np.logical_or.reduce([tables[0] for tables, _ in self._heads])
 
     def bound(self, time_parser: TimestampParser) -> BoundMatcher:
         """See ``LineMatcher``."""
-        return partial(self._matches, time_parser.zone)
+        return partial(self._matches, time_parser.zone, time_parser.reader(self._stamp))
 
-    def _matches(self, zone: tzinfo, block: LineBlock, candidates: Ints) -> LineMatches:
+    def _matches(self, zone: tzinfo, read: ReadTimestamp, block: LineBlock, candidates: Ints) -> LineMatches:
+        at, groups = block.starts[candidates], None
+        if self._before is not None:
+            groups = _extracted(texts_from(block, candidates, at), self._before.patterns)
+            known = np.flatnonzero(~np.asarray(groups.is_null()))
+            candidates, groups = candidates[known], groups.take(pa.array(known))
+            at = at[known] + np.asarray(pc.binary_length(groups.field("head")))
         matched: list[LineMatches] = []
-        for head, places in self._heads:
-            candidates = self._by_head(head, places, zone, block, candidates, matched)
-            if not len(candidates):
+        left = np.arange(len(candidates))
+        for tables, head in self._heads:
+            if not len(left):
                 break
+            heads = RepeatedTexts.of(block.windows(at[left], len(tables)))
+            fits = _fits(tables, heads.runs)
+            is_head = fits[heads.places]
+            chosen, left = left[is_head], left[~is_head]
+            if not len(chosen):
+                continue
+            places = (np.cumsum(fits) - 1)[heads.places[is_head]]
+            seconds = RepeatedTexts(np.ascontiguousarray(heads.runs[fits][:, len(head.before) :]), places)
+            times = self._times(block, head.digits, seconds, at[chosen] + len(tables), zone, read)
+            own = None if groups is None else groups.take(pa.array(chosen))
+            matched.append(self._of(block, candidates[chosen], own, times))
         return joined_matches(matched)
 
-    def _by_head(
-        self, head: list[Bools], places: Places, zone: tzinfo, block: LineBlock, lines: Ints, matched: list[LineMatches]
-    ) -> Ints:
-        """Adds the columns of lines with one form of the time to ``matched``; returns the lines with another."""
-        starts, others = block.starts[lines], lines[:0]
-        heads = RepeatedTexts.of(block.windows(starts, len(head)))
-        fits = _fits(head, heads.runs)
-        if not fits.all():
-            is_head = fits[heads.places]
-            others, lines, starts = lines[~is_head], lines[is_head], starts[is_head]
-            heads = RepeatedTexts(heads.runs, heads.places[is_head])
-        seconds = RepeatedTexts(heads.runs[:, len(head) - places[-1][1] :], heads.places)
-        times = parse_times(block, seconds, starts + len(head), places, zone)
+    def _times(
+        self, block: LineBlock, digits: Places | None, seconds: RepeatedTexts, end: Ints, zone: tzinfo, read: ReadTimestamp
+    ) -> ParsedTimes:
+        if digits is not None:
+            return parse_times(block, seconds, end, digits, zone)
+        texts = pa.array(seconds.runs.view(f"S{seconds.runs.shape[1]}")[:, 0].astype(str), pa.string())
+        us, is_valid = _read_seconds(texts, pa.repeat("", len(texts)), read)
+        is_second = np.asarray(pc.match_substring_regex(texts, self._second))
+        times = complete_times(block, us[seconds.places], is_valid[seconds.places], end)
+        return replace(times, is_sure=times.is_sure & is_second[seconds.places])
+
+    def _of(self, block: LineBlock, lines: Ints, groups: pa.StructArray | None, times: ParsedTimes) -> LineMatches:
         tails = _extracted(texts_from(block, lines, times.end), self._tail.patterns)
-        if len(lines):
-            matched.append(self._columns.of(lines, tails, times.us, times.is_valid, times.end, times.is_sure))
-        return others
+        if groups is not None and self._before is not None:
+            fields = {name: groups.field(name) for name in self._before.groups} | {
+                name: tails.field(name) for name in ("head", *self._tail.groups)
+            }
+            tails = pa.StructArray.from_arrays(list(fields.values()), list(fields), mask=tails.is_null())
+        return self._columns.of(lines, tails, times.us, times.is_valid, times.end, times.is_sure)
 
 
 class PatternMatcher:

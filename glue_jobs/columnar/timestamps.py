@@ -84,6 +84,15 @@ def parse_times(block: LineBlock, seconds: RepeatedTexts, end: Ints, places: Pla
     return ParsedTimes(behind_fraction + zones.sizes, us + fraction_us, is_valid, is_sure)
 
 
+def complete_times(block: LineBlock, us: Ints, is_valid: Bools, end: Ints) -> ParsedTimes:
+    """The times of lines whose seconds are ``us``, in the zone of the log, and end at ``end``, with the optional fraction behind them. Lines that
+    state a zone are not sure."""
+    fraction_us, behind_fraction, is_sure = _fractions(block, end)
+    if (zones := _zones(block, behind_fraction)) is not None:
+        is_sure = is_sure & zones.is_sure & ~zones.is_stated
+    return ParsedTimes(behind_fraction, us + fraction_us, is_valid, is_sure)
+
+
 def _number(digits: Bytes) -> Ints:
     number = digits[:, 0].astype(np.int64)
     for place in range(1, digits.shape[1]):
