@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from chalicelib.explanation.evidence import Note
-from chalicelib.explanation.texts import INFO, PLAIN, message_of, quick_level, source_and_message
-from chalicelib.explanation.wrappers import CLEANING, CONSEQUENCE, CONTEXT, COUNT, NO_ERROR, SIDE_REPORT, is_generic, is_wrapper
+from chalicelib.explanation.texts import FATAL, INFO, PLAIN, WARNINGS, message_of, quick_level, source_and_message
+from chalicelib.explanation.wrappers import (
+    ADVICE,
+    CLEANING,
+    CONSEQUENCE,
+    CONTEXT,
+    COUNT,
+    NO_ERROR,
+    SIDE_REPORT,
+    is_generic,
+    is_wrapper,
+)
 
 _ANSWER = re.compile(
     r"\b(?:continu(?:e|ing)|go(?:ing|es)? on|(?<!commands )(?<!errors )ignor(?:ed|ing)|skipp(?:ed|ing)|fall(?:ing|s)? ?back"
     r"|using (?:the|an?|its|cached|defaults?|previous|last|local|old|mirror)\b|cache miss|from scratch|rebuilding"
     r"|(?:is|are|was) optional|\(optional\)"
     r"|retrying|will retry|retry (?:in|[0-9])|try(?:ing)? again|waiting for|attempt [0-9]+: |not (?:up|ready|available|needed) (?:yet|here)"
-    r"|next try|succeeded|recovered|reconnected|connected to|is (?:now )?(?:ready|available|back))\b|^TASK \["
+    r"|next try|instead"
+    r"|(?<=[,;] )(?!exit|abort|stop|fail|giv|terminat|quit|clean|roll|shut|leav|includ|miss|accord|bail|kill|remov|clos)[a-z]+ing"
+    r"|succeeded|recovered|reconnected|connected to|is (?:now )?(?:ready|available|back))\b|^TASK \["
     r"|続行|スキップ|继续|跳过|繼續|продолж|пропус|fortgesetzt|übersprungen|ignoriert|on continue|ignoré|se continúa|se omite|ignorando|"
     r"si prosegue|ignorato"
     r"|overgeslagen|genegeerd|pomini|계속|건너",
@@ -28,8 +40,15 @@ _MAIN_LINES, _MAIN_SHARE = 3, 0.6
 _CLEANING_LINES, _VERDICT_LINES, _ANSWER_LINES, _ATTACHED_LINES = 6, 12, 3, 2
 """Lines between a failure and the begin of the clean-up, the verdict, and the answer; between a verdict and an answer to it."""
 _ENDS = re.compile(r"\b(?:exit|rc|code|status|done|end|total|time|finished|completed|summary)\b|Node\.js v[0-9]", re.IGNORECASE)
+_BAD = re.compile(
+    r"\b(?:fail|errors?\b|could not|cannot|can't|unable|not |no |back-?off|retry|try again|err!|un\w+able\b)", re.IGNORECASE
+)
+"""Lines that tell of no progress."""
 _MARKS = ("0-0", "0:0", "[0", "==", "--", ">")
 """Begins of lines that report steps, even if there is only one such line."""
+_BEGIN = re.compile(r"\W*+(?=[^\s:]*\d|[\w-]++ \d)[\w./-]++(?: \d++)?")
+"""A name with a number, or followed by one."""
+_USUAL_LINES, _ODD_LINES = 3, 2
 _LETTERS = re.compile(r"[^\W\d_]+")
 _DIGITS = re.compile(r"\d+")
 _COMMAND = re.compile(r"\++ (?!rm |rmdir |exit|cleanup|trap |kill |umount |return |echo |printf )\S")
@@ -40,6 +59,7 @@ _TESTS_FAILED = re.compile(
     r"^=+ .{0,60}\b[1-9]\d* (?:failed|errors?)\b.{0,60} in [\d.]+|^[1-9]\d* (?:failed|errors?)\b.{0,60} in [\d.]+s"
     r"|^FAILED \((?:failures|errors)=|^Tests?(?: Files| Suites)?:? +.{0,40}\b[1-9]\d* failed|^[1-9]\d* failing$|^--- FAIL: |^FAIL\s+\S"
     r"|^test result: FAILED|Tests run: .{0,60}(?:Failures|Errors): [1-9]|There were failing tests|tests? completed, [1-9]\d* failed"
+    r"|^not ok \d+(?!.*# (?:TODO|SKIP))"
     r"|^(?:# |ℹ )?fail [1-9]|^\d+ tests?, \d+ passed, [1-9]\d* failed|^\d+ (?:scenarios?|features?) passed, [1-9]\d* failed"
     r"|^\d+ examples?, [1-9]\d* failures?|^Tests: \d+, .{0,60}(?:Failures|Errors): [1-9]|^Failed! +- Failed: +[1-9]|tests failed out of"
 )
@@ -53,19 +73,25 @@ def _is_verdict(text: str) -> bool:
     )
 
 
-def _steps(tail: Iterable[tuple[int, str]], signs: Collection[int]) -> tuple[int, ...]:
+def _steps(tail: Iterable[Note], signs: Collection[int]) -> tuple[int, ...]:
     """The lines with which a run reports its steps: ordinary ones that begin alike, with a time, a number or punctuation."""
     shapes: dict[str, list[int]] = {}
-    for line, text in tail:
+    for note in tail:
+        line, text, message = note.line, note.text, message_of(note.raw)
         begin = _STEP.match(text)
         if (
             line in signs
             or text[:1] in " \t|"
             or begin is None
-            or CONTEXT.match(text)
-            or CLEANING.match(text)
+            or quick_level(note.raw) not in (PLAIN, INFO)
+            or any(CONTEXT.match(each) or CLEANING.match(each) or ADVICE.match(each) for each in (text, message))
             or _ENDS.search(text)
+            or not message
+            or _BAD.search(message)
         ):
+            continue
+        if quick_level(note.raw) == INFO:
+            shapes.setdefault(_MARKS[0], []).append(line)
             continue
         shape = _DIGITS.sub("0", _LETTERS.sub("a", begin[0]))
         if shape.strip("a "):
@@ -87,6 +113,21 @@ def _works(tail: Iterable[Note], signs: Collection[int]) -> dict[str, tuple[int,
     return {form: tuple(lines) for form, lines in forms.items() if len(lines) > 1}
 
 
+def odd_lines(tail: Iterable[Note]) -> Iterator[Note]:
+    """Lines that begin like those of the run's work, which differ only in numbers, and that end otherwise: at most two of one begin."""
+    begins: dict[str, dict[str, list[Note]]] = {}
+    for note in tail:
+        message = message_of(note.raw)
+        if quick_level(note.raw) not in (WARNINGS, FATAL) and (begin := _BEGIN.match(message)) is not None:
+            form = _DIGITS.sub("0", message)
+            begins.setdefault(_DIGITS.sub("0", begin[0]), {}).setdefault(form, []).append(note)
+    for forms in begins.values():
+        usual = max(map(len, forms.values()))
+        odd = [notes[0] for notes in forms.values() if len(notes) == 1]
+        if usual >= _USUAL_LINES and len(odd) <= _ODD_LINES and len(forms) == len(odd) + 1:
+            yield from odd
+
+
 def _main(tail: Iterable[Note], signs: Collection[int]) -> str:
     sources = Counter(source for note in tail if note.line not in signs and (source := source_and_message(note.raw)[0]))
     most = sources.most_common(1)
@@ -95,12 +136,13 @@ def _main(tail: Iterable[Note], signs: Collection[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """Numbers of lines. ``cleaning``: those that tell of a clean-up; ``answers``: that answer a failure; ``verdicts``: that say that something
-    failed and that nothing answers, with the ordinary lines before; ``command``: the last command that a shell traced, -1 if none; ``steps``:
-    those with which the run reports its steps; ``works``: ordinary ones that differ only in numbers, by what they have in common. ``main``: the
-    source of most ordinary lines, ``exited``: the program that ended with an error; both empty if not known. ``is_tested``: whether tests
-    failed. ``texts``: messages without a level, and reports of the run's end, by line."""
+    """Numbers of lines. ``begin``: the first of the last lines; ``cleaning``: those that tell of a clean-up; ``answers``: that answer a failure;
+    ``verdicts``: that say that something failed and that nothing answers, with the ordinary lines before; ``command``: the last command that a
+    shell traced, -1 if none; ``steps``: those with which the run reports its steps; ``works``: ordinary ones that differ only in numbers, by what
+    they have in common. ``main``: the source of most ordinary lines, ``exited``: the program that ended with an error; both empty if not known.
+    ``is_tested``: whether tests failed. ``texts``: messages without a level, and reports of the run's end, by line."""
 
+    begin: int
     cleaning: tuple[int, ...]
     answers: tuple[int, ...]
     verdicts: tuple[tuple[int, int], ...]
@@ -122,11 +164,12 @@ class Course:
         verdicts = [(note.line, note.progress) for note in notes if _is_verdict(message_of(note.raw))]
         plain = {note.line for note in (*tail, *notes) if quick_level(note.raw) == PLAIN}
         return cls(
+            min((line for line, _ in last), default=0),
             tuple(line for line, text in last if CLEANING.match(text) or CONSEQUENCE.search(text)),
             answers,
             tuple(each for each in verdicts if not any(each[0] <= answer <= each[0] + _ATTACHED_LINES for answer in answers)),
             max((line for line, text in last if _COMMAND.match(text)), default=-1),
-            _steps(((note.line, note.text) for note in tail), signs),
+            _steps(tail, signs),
             _works(tail, signs),
             _main(tail, signs),
             exits[0] if exits else "",
@@ -143,6 +186,11 @@ class Course:
     def steps_between(self, begin: int, end: int) -> int:
         """How many steps the run reports between two lines."""
         return sum(begin < step < end for step in self.steps)
+
+    def works_between(self, begin: int, end: int) -> int:
+        """How many lines of its work the run reports between two lines, without answers to failures."""
+        lines = {line for lines in (self.steps, *self.works.values()) for line in lines if begin < line < end}
+        return len(lines.difference(self.answers))
 
     def is_concluded(self, begin: int, end: int, progress: int) -> bool:
         """Whether a verdict stands right after one line and before another, with less ordinary lines before."""

@@ -229,7 +229,7 @@ RULES = (
          0.75, "a setting or argument is missing or wrong"),
     FamilyRule("tool-error", "",
          r"^(?:\S{1,60}: )?(?:fatal(?: error)?|FATAL|panic|CRITICAL): \S|^(?:[│╷╵|] *)?Error: \S|^psql:|^ORA-\d{5}"
-         r"|^error(?:\[\w+\])?: \S|^ERROR:? {1,3}\S|: (?:\w+ )?error(?: \w+)? ?: \S| - error \w+: \S|^npm (?:ERR!"
+         r"|^error(?:\[\w+\])?: \S|^ERROR:? {1,3}\S|: (?:\w+ ){0,2}error(?: \w+)? ?: \S| - error \w+: \S|^npm (?:ERR!"
          r"|error) (?!A complete)\S|^Error (?:in|from server|response from daemon)\b|^\[?(?:ERROR|FATAL)\]? \S"
          r"|^Msg \d+, Level 1[1-9]|Error response from daemon|^E {3,}\S|^E: \S|^\[E::\w+\] \S|^CONFLICT \(|^e: \S|^PHP (?:Fatal|Parse) error: "
          r"|^(?:\(error\) )?(?:WRONGTYPE|ERR|MOVED|CLUSTERDOWN|READONLY|MISCONF|NOSCRIPT|EXECABORT) [A-Za-z]|^ ?! \[(?:remote )?rejected\]"
@@ -241,11 +241,12 @@ RULES = (
          r"|tail|cut|join|paste|split|uniq|wc|xargs|diff|patch|install|stat|du|df|kill|ping|nc|sqlite3|xmllint|pdftotext|ffmpeg|convert|bq|gcloud"
          r"|vault): (?!line \d+: *$)\S|^(?:Uncaught"
          r"|Unhandled) (?:exception|error|rejection)|^FAILED: |^> (?:Could not|A problem|Cannot)|\[[Ee]rror/|^[0-9]+:[0-9]+ +error +\S"
-         r"|^[^\s:]{1,200}\.\w{1,5}:[0-9]+:[0-9]+: (?!note|warning|info|style)\S|^[^\s:]{1,200}\.rb:[0-9]+:in |.\bat \S{1,200} line [0-9]+\.$"
+         r"|^[^\s:]{1,200}\.\w{1,5}:[0-9]+:[0-9]+: (?!note|warning|info|style)\S|.\bat \S{1,200} line [0-9]+\.$"
          r"|^\S{1,200}: line \d+: \S",
          0.62, "the message of a program of the command line"),
     FamilyRule("exception-line", "",
-         r"^(?:[A-Za-z_][\w$]*+\.)*+[A-Za-z_$][\w$]*(?:Error|Exception|Exit|Interrupt|Failure|Fault|Warning)(?:: \S|$)",
+         r"^(?:[A-Za-z_][\w$]*+\.)*+[A-Za-z_$][\w$]*(?:Error|Exception|Exit|Interrupt|Failure|Fault|Warning)(?:: \S|$)"
+         r"|^\*\* \([A-Z][\w.]*\) \S|:\d+:in .{1,300} \((?:[A-Z]\w*::)*[A-Z]\w*\)$",
          0.62, "an exception without a stack trace"),
     FamilyRule("failure-word", "",
          r"(?i:\b(?:cannot|can't|could not|couldn't|unable to|failed to|failure:|failed:|error:|error while|error in"

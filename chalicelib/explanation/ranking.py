@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from chalicelib.explanation.course import Course
+from chalicelib.explanation.course import Course, odd_lines
 from chalicelib.explanation.evidence import PYTHON, WORKER, Evidence, Incident, Note
 from chalicelib.explanation.families import RULES, FamilyRule
 from chalicelib.explanation.foreign import rule_of_foreign
+from chalicelib.explanation.reading import is_warned
 from chalicelib.explanation.rivals import UNSURE, compared, is_of_side_activity
 from chalicelib.explanation.scored_line import ScoredLine
 from chalicelib.explanation.texts import (
@@ -29,6 +30,7 @@ from chalicelib.explanation.wrappers import (
     ADVICE,
     BAD_NEWS,
     CLEANING,
+    COMMAND,
     CONCLUSION,
     CONSEQUENCE,
     CONTEXT,
@@ -38,6 +40,7 @@ from chalicelib.explanation.wrappers import (
     NAMED_EXCEPTION,
     NO_ERROR,
     RETRY,
+    STRICT,
     VAGUE_EXCEPTION,
     is_generic,
     is_wrapper,
@@ -55,6 +58,7 @@ STRUCTURE: Mapping[str, tuple[float, str]] = {
     "exit-signal": (0.5, "the report of an exit by a signal"),
     "detail": (0.72, "the line that a message announces"),
     "test": (0.76, "what a failed test reports"),
+    "odd-line": (0.55, "a line that begins like others, which differ only in numbers, and ends otherwise"),
     "output": (0.45, "the last output before the report of an exit code"),
     "last-line": (0.2, "the last lines of a log without a sign of a failure"),
 }
@@ -84,6 +88,15 @@ _STRONG = 0.6
 """From here on a finding is a sign that the run failed after all earlier ones."""
 _PARTING = 0.9
 """The share of output that only tells of the end."""
+_ECHO, _CALM, _VAGUE, _INDENTED = 0.6, 0.7, 0.85, 0.8
+"""The share of the echo of a command, of a program's message without a word of a failure, of a message without particulars, and of output that is
+indented: it belongs to what stands before."""
+_SPECIFIC = re.compile(r"[\d:'\"`=/()«»‘“]")
+"""What messages have that say more than that something failed."""
+_TOOL = re.compile(r"[a-z][\w.-]{0,30}: ")
+_FAILING = re.compile(f"{RULES[-1].pattern}|(?i:fail|error|fatal|panic|overflow|cut off|truncated|unterminated)")
+_LAST_WORD, _LAST_DISTANCE = 0.56, 2
+"""The score of words of a failure with at most so many ordinary lines after them."""
 _OTHER_TRACE, _TRACED = re.compile(rb"\s*(?:while executing|invoked from within|stack traceback:|[Bb]acktrace:|Call stack:)$"), 0.62
 """The line after an error of Tcl, Lua and others; the score of the error."""
 _DRAWN = ("| ", "+-", "│", "╰", "├", "╭")
@@ -123,8 +136,11 @@ def rank(evidence: Evidence, progress: int, end: RunEnd | None, usual: Collectio
     findings = [finding for incident in evidence.incidents for finding in _of_incident(incident, progress)]
     notes = [(pool, note) for pool, note in evidence.notes() if not _is_in_trace(note, evidence)]
     announcing = {note.line - before for _, note in notes if note.role == "detail" for before in (1, 2, 3)}
+    if any(STRICT.search(note.text) for note in evidence.tail):
+        notes = [("error" if pool == "warning" else pool, note) for pool, note in notes]
     findings.extend(_of_note(pool, note, progress, note.line in announcing and not note.role) for pool, note in notes)
     findings.extend(_of_tails(evidence, progress, {note.line for _, note in notes}))
+    findings.extend(_odd(note, progress) for note in odd_lines(evidence.tail))
     findings = [_lowered(finding) if usual_form(finding.message) in usual else finding for finding in findings]
     findings = _reported_before(findings)
     strong = [
@@ -269,7 +285,7 @@ def _of_exception(note: Note, name: str, score: float, before: Note, top: str = 
     elif rule is None or not rule.family:
         score *= 0.8 if VAGUE_EXCEPTION.match(message) else 0.65 if message.endswith(":") else 1.0
         score *= _UNNAMED if name == "trace-root" and not NAMED_EXCEPTION.search(message) else 1.0
-    score *= _BARE if ":" not in message else 1.0
+    score *= _BARE if ":" not in message else 0.5 if message.endswith(("{", "[", "(")) else 1.0
     score *= 0.6 if message.startswith(_DRAWN) else 1.0
     family = rule.family if rule else ""
     level = ERRORS if quick_level(before.raw) in (FATAL, ERRORS) else PLAIN
@@ -301,9 +317,13 @@ def _of_note(pool: str, note: Note, progress: int, announces: bool) -> ScoredLin
     share = 1.0
     if note.role == "output" and (own := quick_level(note.raw)) in (WARNINGS, INFO):
         level, note, share = (own, note._replace(role=""), 1.0) if rule or own == WARNINGS else (PLAIN, note, _RELAYED)
-    name, score = _base(note, level, rule)
-    score *= _decay(progress - note.progress, _NOTE_DECAY) * _doubt(message) * (0.8 if announces else 1.0) * share
+    name, score = _base(note, level, rule, progress - note.progress <= _LAST_DISTANCE)
+    score *= _decay(progress - note.progress, _NOTE_DECAY) * _doubt(message, note.role) * (0.8 if announces else 1.0) * share
     score *= _PARTING if note.role == "output" and CLEANING.match(message) else 1.0
+    score *= _VAGUE if not (note.role or is_known(rule) or _SPECIFIC.search(message)) else 1.0
+    score *= _INDENTED if note.role == "output" and note.raw[:1].isspace() else 1.0
+    score *= _ECHO if note.role in ("output", "detail") and COMMAND.match(message) else 1.0
+    score *= _CALM if rule is not None and rule.name == "tool-error" and _is_calm(message) else 1.0
     score += _TIE * (rule is None and BAD_NEWS.search(message) is not None)
     if note.role == "detail" and rule is None and len(_WORDS.findall(message)) < 3:
         score *= _FEW_WORDS
@@ -311,8 +331,16 @@ def _of_note(pool: str, note: Note, progress: int, announces: bool) -> ScoredLin
     return ScoredLine(note.line, message, name, family, score, note.progress, note.role == "output", level=level, source=source)
 
 
-def _base(note: Note, level: int, rule: FamilyRule | None) -> tuple[str, float]:
-    is_known = rule is not None and bool(rule.family)
+def _is_calm(message: str) -> bool:
+    """Whether only the begin of a message, the name of a program, lets it look like a failure."""
+    return _TOOL.match(message) is not None and not (_FAILING.search(message) or BAD_NEWS.search(message))
+
+
+def is_known(rule: FamilyRule | None) -> bool:
+    return rule is not None and bool(rule.family)
+
+
+def _base(note: Note, level: int, rule: FamilyRule | None, is_last: bool) -> tuple[str, float]:
     if note.role == "test":
         return "test", STRUCTURE["test"][0]
     if note.role:
@@ -320,14 +348,16 @@ def _base(note: Note, level: int, rule: FamilyRule | None) -> tuple[str, float]:
         return (rule.name, max(score, rule.score)) if rule and rule.score > score else (note.role, score)
     if level in (FATAL, ERRORS):
         name = "fatal-record" if level == FATAL else "error-record"
-        return (rule.name if rule and is_known else name), min(0.86, STRUCTURE[name][0] + is_known * _FAMILY_BONUS)
+        return (rule.name if rule and rule.family else name), min(0.86, STRUCTURE[name][0] + is_known(rule) * _FAMILY_BONUS)
+    if level == PLAIN and rule is not None and rule.name == "failure-word" and is_last and b": " in note.raw:
+        return rule.name, _LAST_WORD
     if level == PLAIN:
         return (rule.name, rule.score) if rule else ("failure-word", 0.25)
     share = 0.5 if level == WARNINGS else 0.4
-    return (rule.name if rule and is_known else "warning-record"), share * (rule.score if rule else 0.4)
+    return (rule.name if rule and rule.family else "warning-record"), share * (rule.score if rule else 0.4)
 
 
-def _doubt(message: str) -> float:
+def _doubt(message: str, role: str = "") -> float:
     if NO_ERROR.search(message):
         return 0.1
     if CONTEXT.match(message):
@@ -340,7 +370,7 @@ def _doubt(message: str) -> float:
         return 0.45
     if CONSEQUENCE.search(message):
         return 0.5
-    if message.startswith(_DRAWN):
+    if message.startswith(_DRAWN) and role != "detail":
         return 0.6
     if MILD.search(message):
         return 0.5
@@ -351,8 +381,9 @@ def _doubt(message: str) -> float:
 def _of_tails(evidence: Evidence, progress: int, noted: Collection[int]) -> Iterator[ScoredLine]:
     """The last lines, and those before that a rule knows although they have no word of a failure."""
     after = b""
+    before = (note.raw for note in reversed(evidence.tail[:-1]))
     for place, note in enumerate(reversed(evidence.tail)):
-        if _is_in_trace(note, evidence):
+        if _is_in_trace(note, evidence) or is_warned(note.raw, next(before, b"")):
             pass
         elif _OTHER_TRACE.match(after):
             yield ScoredLine(note.line, message_of(note.raw), "exception-line", "", _TRACED, progress - place)
@@ -361,6 +392,14 @@ def _of_tails(evidence: Evidence, progress: int, noted: Collection[int]) -> Iter
         elif note.line not in noted and _is_known(note):
             yield _of_note(LEVEL_NAMES[quick_level(note.raw)], note._replace(progress=progress - place), progress, False)
         after = note.raw
+
+
+def _odd(note: Note, progress: int) -> ScoredLine:
+    source, message = source_and_message(note.raw)
+    rule = rule_of(message)
+    return ScoredLine(
+        note.line, message, "odd-line", rule.family if rule else "", STRUCTURE["odd-line"][0], progress, source=source
+    )
 
 
 def _is_known(note: Note) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from chalicelib.explanation.evidence import CONTEXT_BYTES, NOTE_BYTES, TAIL_LINES, Evidence, Note
 from chalicelib.explanation.json_lines import text_of_containers, text_of_json
 from chalicelib.explanation.marks import CAUSE, EXIT, LINK, TRACE, FrameSearch, find_marks
-from chalicelib.explanation.texts import COMPANION, INFO, PLAIN, clean_bytes, message_of, quick_level
+from chalicelib.explanation.texts import COMPANION, INFO, LEVEL_NAMES, PLAIN, WARNINGS, clean_bytes, message_of, quick_level
 from chalicelib.explanation.traces import HEADER, TraceReader, is_exceptional
 from chalicelib.explanation.wrappers import EXIT_REPORTS
 
@@ -23,10 +23,15 @@ _ANNOUNCES = re.compile(
     rb"|Dependency) Error| -(?: \x1b\[[0-9;]*m)*|What went wrong:|\bMsg \d+, Level \d+[^\n]{0,200}|ERROR in \./[^\n]{1,200}|SQL compilation error:"
     rb"|\berror: \|-?|\| FAIL \||[^.\s] FAIL|^CMake Error at [^\n]{1,200}:|panicked at [^\n]{1,400}:"
     rb"|terminate called after throwing an instance of [^\n]{1,200}|--- FAIL: [^\n]{1,200}\)"
+    rb"|\xe2\x95\xad\xe2\x94\x80 Error \xe2\x94\x80[^\n]*|\[\S{1,200}:\d+\]:|Failure/Error: [^\n]{1,200}"
     rb"|(?:[Ee]rror|ERROR|[Ff]ailures?|[Ee]xception|[Ff]ailed|because|[Rr]eason)[^:\n]{0,100}:)$"
 )
 """The end of a line whose details are on the next one."""
+_R_PLACE = re.compile(rb"(?:\d+: )?In [^\n]{1,150} :$|Warning messages?:$")
+"""The line before a warning of R."""
 _ANNOUNCE_BYTES = 300
+TESTED = len(LEVEL_NAMES)
+"""In place of the level of a line whose details a failed test reports."""
 _SENTENCE = re.compile(rb"[ \t>|*-]*+(?!ERROR|INFO)[A-Za-z]{2}")
 _WORD = re.compile(rb"[A-Za-z\xc3-\xe1\xe3-\xf4]")
 """A letter. No lines and marks of Unicode, whose first byte is 0xe2."""
@@ -63,7 +68,16 @@ _LOGGER, _LOGGER_BYTES = (
     1000,
 )
 """The logger of a record in JSON."""
-_ENDS = (b":", b")", b"\r", b" ", b"-", b"Error", b"'", b"\x1b[0m", b";1m", b"1m", b"|", b" FAIL")
+_ENDS = (b":", b")", b"\r", b" ", b"-", b"Error", b"'", b"\x1b[0m", b";1m", b"1m", b"|", b" FAIL", b"\xe2\x95\xae")
+
+
+def is_warned(raw: bytes, before: bytes) -> bool:
+    """Whether a line is the text of a warning of R."""
+    return raw.startswith(b"  ") and _R_PLACE.match(before) is not None
+
+
+def _reports_exit(raw: bytes) -> bool:
+    return any(map(raw.lower().__contains__, EXIT_REPORTS))
 
 
 def _announces(raw: bytes) -> bool:
@@ -218,14 +232,15 @@ class _BlockReader:
             reader.detail -= 1
             if _SENTENCE.match(raw) or b" != " in raw or _LETTERS.search(message_of(raw[:NOTE_BYTES])):
                 reader.detail = 0
-                if marks.get(self._at, 0) & (TRACE | CAUSE) or self._frames.find(self._at) == self._at:
+                kinds = marks.get(self._at, 0)
+                if kinds & (TRACE | CAUSE) or (kinds & EXIT and _reports_exit(raw)) or self._frames.find(self._at) == self._at:
                     return
                 if is_exceptional(raw):
                     reader.traces.note_exception(self._note(raw), self._before())
                 if _announces(raw):
                     reader.detail = _DETAIL_LINES
                 else:
-                    reader.evidence.add(self._note(raw, "detail"), reader.detail_level)
+                    reader.evidence.add(self._note(raw, "test" if reader.detail_level == TESTED else "detail"), reader.detail_level)
             self._next()
 
     def _read_trace(self) -> None:
@@ -297,12 +312,14 @@ class _BlockReader:
         level, note = quick_level(raw), Note.of(self._line, raw, reader.progress)
         if level == PLAIN and _OTHER_FRAME.match(raw):
             return
+        if level == PLAIN and raw[:1] == b" " and is_warned(raw, self._before().raw):
+            level = WARNINGS
         if is_exceptional(raw):
             before = note if level != PLAIN else self._before()
             reader.traces.note_exception(note, before)
             note = note._replace(role="test") if _TEST.match(before.raw) else note
         note = note._replace(role="test") if raw.startswith(b"E   ") else note
-        if kinds & EXIT and any(map(raw.lower().__contains__, EXIT_REPORTS)):
+        if kinds & EXIT and _reports_exit(raw):
             for line, output in self._back(_OUTPUT_LINES):
                 if line > reader.traces.end:
                     reader.evidence.add(Note.of(line, output, reader.progress, "output"), PLAIN)
@@ -313,8 +330,9 @@ class _BlockReader:
         reader.evidence.add(note, level)
         if level == INFO:
             reader.progress += 1
-        if (raw.endswith(_ENDS) or b"Msg " in raw[:80]) and _announces(raw):
-            reader.detail, reader.detail_level = _DETAIL_LINES, level
+        is_test = b"Failure/Error: " in raw[:40]
+        if (raw.endswith(_ENDS) or b"Msg " in raw[:80] or is_test) and _announces(raw):
+            reader.detail, reader.detail_level = _DETAIL_LINES, TESTED if is_test else level
 
     def _note(self, raw: bytes, role: str = "") -> Note:
         return Note.of(self._line, raw, self._reader.progress, role)
@@ -340,5 +358,9 @@ class _BlockReader:
                     return
             end = start - 1
         if end < 0:
-            earlier = [note for note in self._reader.evidence.tail if self._line - note.line <= _BACK_LINES]
+            earlier = [
+                note
+                for note in self._reader.evidence.tail
+                if self._line - note.line <= _BACK_LINES and _WORD.search(note.raw) and not _SECTION.search(note.raw)
+            ]
             yield from ((note.line, note.raw) for note in reversed(earlier[-count:]))

@@ -11,6 +11,7 @@ from chalicelib.explanation.evidence import MAX_INCIDENTS
 from chalicelib.explanation.scored_line import ScoredLine
 from chalicelib.explanation.texts import ERRORS, FATAL, INFO, PLAIN, WARNINGS
 from chalicelib.explanation.wrappers import (
+    CLEANING,
     CONCLUSION,
     CONSEQUENCE,
     COUNT,
@@ -37,10 +38,12 @@ _TEST_TITLE = re.compile(r"\s*(?:● \S.{0,200} › |[1-9][0-9]*\) \S|(?:FAIL|ER
 """What precedes the exception of a failed test."""
 _QUOTED = re.compile(r"> |\| |<[!a-zA-Z/]|remote: ")
 _PROGRAM = re.compile(r"(?:[\w./+-]{1,60}|Error(?: [a-z]+){1,4}): ")
+_SUBJECT = re.compile(r"[^\w\n]{0,4}(?:[\w-]+ ){0,4}[\w-]+(?=: )")
+"""What a message is about, by its begin."""
 _NEAR_LINES, _QUOTED_LINES, _COUNTED_AFTER_LINES, _CAUSE_LINES = 10, 12, 3, 4
 _RECURRING_LINES, _COUNTED_LINES, _SURVIVED_LINES = 3, 20, 2
 """Ordinary lines."""
-_NEAR_STEPS = 2
+_NEAR_STEPS, _WORKS = 2, 2
 _CAUSE = re.compile(r"(?:caused by|cause): ", re.IGNORECASE)
 
 _Rule = Callable[["_Rivals", ScoredLine, ScoredLine], bool]
@@ -51,16 +54,26 @@ class _Rivals:
 
     def __init__(self, findings: Sequence[ScoredLine], course: Course) -> None:
         self.course = course
-        places: dict[str, list[int]] = {}
+        places: dict[str, list[ScoredLine]] = {}
         for each in findings:
-            places.setdefault(_form(each), []).append(each.progress)
-        self.recurring = {form for form, of in places.items() if max(of) - min(of) >= _RECURRING_LINES}
+            places.setdefault(_form(each), []).append(each)
+        self.recurring = {form for form, of in places.items() if _is_outlived(of, course)}
         self.step = max(course.steps, default=-1)
         self.sides = {each.line for each in findings if is_of_side_activity(each, course.texts.get(each.line + 1, ""))}
         self.counts = {each.line for each in findings if COUNT.search(each.message)}
         self.details = {each.line for each in findings if _is_detail_of_test(each)} if course.is_tested else set()
         self.signs = {each.line for each in findings if _is_sign(each)}
         self.has_exited = bool(course.exited) and any(_is_of(each, course.exited) for each in findings)
+
+
+def _is_outlived(of: Sequence[ScoredLine], course: Course) -> bool:
+    """Whether the run went on with its work between failures that are alike, not only with the next attempt."""
+    progresses = [each.progress for each in of]
+    if max(progresses) - min(progresses) < _RECURRING_LINES:
+        return False
+    first, last = min(each.line for each in of), max(each.line for each in of)
+    late = sum(each.line >= course.begin for each in of)
+    return max(course.begin, first) >= last or course.works_between(first, last) >= max(_WORKS, late)
 
 
 def _form(finding: ScoredLine) -> str:
@@ -78,7 +91,9 @@ def _is_record(finding: ScoredLine) -> bool:
 def is_of_side_activity(finding: ScoredLine, after: str = "") -> bool:
     """Whether a finding is about what a run does beside its work. ``after``: the message of the next line, if that has no level."""
     texts = (finding.context, finding.message, "" if _PROGRAM.match(after) else after)
-    return SIDE_SOURCE.search(finding.source) is not None or any(SIDE.search(text) or SIDE_REPORT.search(text) for text in texts)
+    subject = "" if finding.start is not None else _SUBJECT.match(finding.message)
+    sources = (finding.source, subject[0] if subject else "")
+    return any(map(SIDE_SOURCE.search, sources)) or any(SIDE.search(text) or SIDE_REPORT.search(text) for text in texts)
 
 
 def _is_other_activity(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
@@ -115,12 +130,7 @@ def _is_earlier_attempt(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -
 
 def _is_recurring(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
     """The run lived with it until something else happened."""
-    return (
-        _form(weak) in rivals.recurring
-        and _form(strong) not in rivals.recurring
-        and bool(weak.source)
-        and weak.source != strong.source
-    )
+    return _form(weak) in rivals.recurring and _form(strong) not in rivals.recurring
 
 
 def _is_answered(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
@@ -145,8 +155,10 @@ def _is_survived(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
 
 def _is_before_step(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
     """The run went on with its steps."""
-    is_of_program = weak.level == PLAIN or weak.start is not None
-    return is_of_program and weak.line < rivals.step < strong.line and strong.line not in rivals.counts
+    is_of_program = weak.level == PLAIN or weak.start is not None or strong.start is not None or strong.rule == "exception-line"
+    if not is_of_program or strong.line in rivals.counts or _is_conclusion_of(weak, strong):
+        return False
+    return rivals.course.steps_between(weak.line, strong.begin + 1) > 0
 
 
 def _is_after_failed_step(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
@@ -165,7 +177,13 @@ def _is_after_failed_step(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine)
 def _is_continued(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
     """The run went on with the same work."""
     is_earlier = weak.line < strong.begin and strong.line not in rivals.counts and _form(weak) != _form(strong)
-    return is_earlier and rivals.course.is_continued(weak.line, strong.line)
+    return is_earlier and not _is_conclusion_of(weak, strong) and rivals.course.is_continued(weak.line, strong.line)
+
+
+def _is_conclusion_of(weak: ScoredLine, strong: ScoredLine) -> bool:
+    """Whether a program that reported a known failure only ends with another message."""
+    one, other = (_PROGRAM.match(each.message) for each in (weak, strong))
+    return bool(weak.family and not strong.family and one and other and one[0] == other[0])
 
 
 def _is_beside_main(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
@@ -243,6 +261,8 @@ _RULES: Sequence[tuple[_Rule, float, bool]] = (
 )
 """When a finding gives way to another one, the least score of the other one, and whether that takes over the score because the finding follows
 from it."""
+_GOING_ON = (_is_answered, _is_survived, _is_continued, _is_before_step)
+"""What is no rule for a line that is odd among others of the work: that goes on with the next item."""
 _NEAREST = (_is_cleaning, _is_aftermath, _is_explained)
 """Of equally good other ones, the last counts."""
 
@@ -264,6 +284,10 @@ def compared(findings: Sequence[ScoredLine], course: Course) -> list[ScoredLine]
             score = max(won.score, min(lost.score, UNSURE)) if takes_over else won.score
             candidates[strong] = replace(won, score=score)
             candidates[weak] = replace(lost, score=min(lost.score * (1.0 if takes_over else _DISMISSED), score - _BEHIND))
+            for at, each in enumerate(candidates):
+                if rule is _is_later_statement and at not in losers and lost.line < each.line and each.message in lost.message:
+                    losers.add(at)
+                    candidates[at] = replace(each, score=min(each.score, score - _BEHIND))
     return candidates
 
 
@@ -290,11 +314,18 @@ def _pairs(
 
     for at in range(len(candidates)):
         weak = candidates[at]
-        if weak.score >= _COUNTS and weak.rule != "last-line":
+        is_survivor = weak.rule == "odd-line" and rule in _GOING_ON
+        if weak.score >= _COUNTS and weak.rule != "last-line" and not is_survivor:
             better = [
                 other
                 for other, each in enumerate(candidates)
-                if other != at and other not in losers and each.score >= least and is_sign(each) and rule(rivals, weak, each)
+                if other != at
+                and other not in losers
+                and each.score >= least
+                and is_sign(each)
+                and (each.line not in rivals.sides or weak.line in rivals.sides)
+                and (_form(each) not in rivals.recurring or _form(weak) in rivals.recurring)
+                and rule(rivals, weak, each)
             ]
             if better:
                 sign = 1 if rule in _NEAREST else -1
@@ -309,7 +340,7 @@ def _is_sign(finding: ScoredLine) -> bool:
         or RETRY.search(f"{finding.context} {finding.message}")
     ):
         return False
-    if is_generic(finding.message):
+    if is_generic(finding.message) or (_is_record(finding) and CLEANING.match(finding.message)):
         return False
     if finding.start is not None:
         return VAGUE_EXCEPTION.match(finding.message) is None or bool(finding.family)

@@ -54,6 +54,7 @@ WRAPPER = re.compile(
     r"|did not complete successfully|^Error encountered in \S+$|failed: non-zero return code$|JAVA_GATEWAY_EXITED|^-- Configuring incomplete"
     r"|\bNo files to upload$"
     r"|error: Recipe|error: script|ld returned [0-9]+ exit status|linker command failed|^Automatic merge failed"
+    r"|^FAILED: (?:\[code=\d+\] )?[^\s:]+\s*$|\bThis job failed:$"
     r"|^Execution halted|Task attempt \S+ aborted|Exception in task [0-9.]+ in stage|Block run completed"
     r"|[0-9]+ (?:out )?of [0-9]+ \w+(?: \w+)? failed$|invocation could not be completed"
     r"|aborting due to [0-9]+ previous|could not compile `|^\[?error\]? \([^()]{1,200}\) "
@@ -73,7 +74,7 @@ CONSEQUENCE = re.compile(
     r"|ed)? ?back|while (?:closing|stopping|shutting)"
     r"|(?:[Ee]rror|[Ff]ailed|[Ee]xception|[Uu]nable|[Cc]ould not|[Cc]annot|[Cc]an't)(?: \w+){0,3}? (?:to )?(?:clos(?:e|ing)|stop|stopping|delet(?:e"
     r"|ing)"
-    r"|remov(?:e|ing)|unlock|unmount|releas(?:e|ing)|disconnect|shut)"
+    r"|remov(?:e|ing)|unlock|unmount|releas(?:ing|e (?:the|its|lock))|disconnect|shut)"
     r"|\b(?:unlink|rmdir|rmtree)\b|[Cc]onnection (?:is )?(?:already )?closed|[Ss]kipping (?:due to|because)|[Ss]kipped due|upstream_failed"
     r"|depends_on_past"
     r"|after (?:stage|job|task) (?:was )?cancelled|SparkContext (?:was|has been) (?:shut ?down|stopped)"
@@ -89,7 +90,7 @@ CONSEQUENCE = re.compile(
 SIDE_REPORT = re.compile(
     r"(?:[Cc]ould not|[Cc]annot|[Cc]an't|[Ff]ailed to|[Uu]nable to) (?:report|notify|post|announce) (?:the )?(?:run|status|result|failure|outcome"
     r"|team"
-    r"|channel|scheduler|job)\b"
+    r"|channel|scheduler|job)\b|(?:[Cc]ould not|[Cc]annot|[Ff]ailed to|[Uu]nable to|not) (?:notify|notified|alert|page) "
 )
 """The report of a run's end that does not arrive."""
 _SIDES = (
@@ -109,7 +110,7 @@ SIDE = re.compile(
 """Messages on what a run does beside its work, and goes on without."""
 SIDE_SOURCE = re.compile(
     r"metric|telemetry|statsd|graphite|prometheus|datadog|lineage|datahub|sentry|otel|tracing|tracer|heart[-_]?beat|keep[-_]?alive|health|audit|notif"
-    r"|slack|webhook|e?mail|smtp|alert|pager|warm|ntp|renew|analytics|profil|autoscal|filebeat|fluent|listener|envoy|istio|sidecar|watchdog|flags?$",
+    r"|slack|webhook|e?mail|smtp|alert|pager|warm|ntp|renew|analytics|profil|autoscal|filebeat|fluent|listener|prob(?:e|ing)|trac(?:er|ker)|beacon|\bhook\b|\bapm\b|\bping\b|reporter|\busage\b|envoy|istio|sidecar|watchdog|flags?$",
     re.IGNORECASE,
 )
 """Loggers and containers of such activities."""
@@ -123,7 +124,8 @@ COUNT = re.compile(
 )
 """A message that counts failures or sums them up."""
 TEST_DETAIL = re.compile(
-    r"^E {3,}\S|AssertionError\b|AssertionFailedError|^expect\(|^Expected\b|\bexpected:? .{1,200}(?:but (?:was|got)|received)"
+    r"^E {3,}\S|^not ok \d+(?!.*# (?:TODO|SKIP))"
+    r"|AssertionError\b|AssertionFailedError|^expect\(|^Expected\b|\bexpected:? .{1,200}(?:but (?:was|got)|received)"
     r"|_test\.go:[0-9]+: .{0,200}\b(?:want|got|expected|unexpected|error|fail|should|not)"
     r"|^assertion `|panicked at '|^ASSERT FAILED|ComparisonFailure|^FAILED \S+::\S+ - \S"
 )
@@ -132,11 +134,22 @@ ADVICE = re.compile(
     r"(?:\S{1,40}: )?(?:hint|help|tip|usage|try|see(?: also)?|to fix|to see|to get|for (?:more|further|details|help)|did you mean|re-?run|run with"
     r"|use (?:the |--)"
     r"|if you|if the|consider|make sure|please (?:see|refer|read|check|visit)|you (?:can|may|might|should|need)|maybe you|perhaps you"
-    r"|https?://)\b(?!.{0,300}\b(?:error|exception): )",
+    r"|https?://)\b(?!.{0,300}\b(?:error|exception): )|.{0,200}\bfor (?:more |further )?(?:help|information|details|documentation)\b",
     re.IGNORECASE,
 )
 """What a program advises."""
-CONCLUSION = re.compile(r"\b(?:giving up|gave up|aborting|exiting|bailing out|terminating|stopping)\b", re.IGNORECASE)
+COMMAND = re.compile(
+    r"\$ \S|[a-z][\w./-]{0,40} (?:\S{1,60} ){0,2}?-{1,2}[a-zA-Z]|[a-z][\w./-]{0,40} .{0,200}?(?:&& |\|\| | >{1,2} ?[\w./-]|2>&1|\$[({\w]|\| \w+ )"
+)
+"""The echo of a command that make, a runner or a scheduler is about to run."""
+STRICT = re.compile(
+    r"\bwarnings?\b.{0,40}\b(?:as errors?|strict|abort\w*|fail\w*|not allowed|too many)\b|(?:abort|fail|problem)\w* .{0,30}[1-9]\d* warnings?\b",
+    re.IGNORECASE,
+)
+"""The end of a run that counts warnings as errors."""
+CONCLUSION = re.compile(
+    r"^still (?:\w+ ){0,2}not\b|\b(?:giving up|gave up|aborting|exiting|bailing out|terminating|stopping)\b", re.IGNORECASE
+)
 """Records of a run's own decision to end: what it gave up for stands before, if they don't say it."""
 LAST_COMMAND = re.compile(r"\++ \S")
 """A command that a shell traces before it runs it. Nothing after it: it failed without a message."""
@@ -213,6 +226,7 @@ CONTEXT = re.compile(
     r"|PL/\S+ function|COPY \w+, line|File \"|at (?=\S*[(:/.<])|"
     r"\^|::(?:end)?group::|In file included|\(Background on this error|\[SQL|\[parameters)\b|\++ [a-z./]|\d+ ?\| |\d+ {3,}|[ℹ•] "
     r"|│\s+(?:status code: \d|on |with |\d+: )|-{4} \S+ stdout -{4}$"
+    r"|(?:from )?\S+:\d+:in [`'][^'\n]*'$|\[signal |goroutine \d|exit status \d"
     r"|raise [A-Za-z_]|=== (?:RUN|PAUSE|CONT) |> Task :|make(?:\[\d+\])?: (?:Entering|Leaving) |Picked up [A-Z_]+: |[a-z]\w{1,20}: '[^']{1,200}',?$"
     r"|[-=~^+|*#\s]+$"
 )
@@ -230,6 +244,7 @@ EXIT_REPORTS = (
     b"non-zero",
     b"nonzero",
     b": *** [",
+    b"build stopped",
 )
 """Words, in lowercase, after the output of a command that failed."""
 

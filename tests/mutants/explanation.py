@@ -27,7 +27,7 @@ MUTANTS = (
         ("FrameSearch._places", "lead and not at and block.startswith(sign[1:]) and FRAME.match(block)", "False",
             "a frame at the begin of a piece is not read")),
     *group("chalicelib.explanation.reading", _TEXTS,
-        ("_BlockReader._look_at_text", "kinds & EXIT and any(map(raw.lower().__contains__, EXIT_REPORTS))", "False",
+        ("_BlockReader._look_at_text", "kinds & EXIT and _reports_exit(raw)", "False",
             "output before an exit code is not found"),
         ("_BlockReader._may_look", "reader.credit < 0", "False", "hostile logs are read line by line",
             f"{_EXPLANATION}::test_logs_of_short_failures_are_not_looked_at_line_by_line"),
