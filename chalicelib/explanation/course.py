@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from chalicelib.explanation.evidence import Note
-from chalicelib.explanation.texts import FATAL, INFO, PLAIN, WARNINGS, message_of, quick_level, source_and_message
+from chalicelib.explanation.texts import ERRORS, FATAL, INFO, PLAIN, WARNINGS, message_of, quick_level, source_and_message
 from chalicelib.explanation.wrappers import (
     ADVICE,
     CLEANING,
@@ -48,6 +48,13 @@ _MARKS = ("0-0", "0:0", "[0", "==", "--", ">")
 """Begins of lines that report steps, even if there is only one such line."""
 _BEGIN = re.compile(r"\W*+(?=[^\s:]*\d|[\w-]++ \d)[\w./-]++(?: \d++)?")
 """A name with a number, or followed by one."""
+_EXIT_REPORT = re.compile(
+    r"\b(?:rc|code|status|exit(?:s|ed)?|return(?:s|ed)?|result|ended|left|finished|failed|FAILED|stopped|aborted|failure|error)\b(?: with| by)?"
+    r"[ :=(>-]{0,4}(\d{1,3})\b\W{0,3}$|\w(?:: |=| ?\(| -> )(\d{1,3})\b\W{0,3}$"
+)
+_REPORT_CHARS, _REPORT_LINES, _SIGNALS = 60, 10, range(129, 166)
+"""Of the end of a line that reports an exit code; the last lines among which it is; and the
+exit codes of programs that a signal ended."""
 _USUAL_LINES, _ODD_LINES = 3, 2
 _LETTERS = re.compile(r"[^\W\d_]+")
 _DIGITS = re.compile(r"\d+")
@@ -73,22 +80,37 @@ def _is_verdict(text: str) -> bool:
     )
 
 
+def _is_calm(note: Note) -> bool:
+    """Whether a line tells of no failure and of no end, and belongs to no other."""
+    text, message = note.text, message_of(note.raw)
+    return (
+        text[:1] not in " \t|"
+        and bool(message)
+        and quick_level(note.raw) in (PLAIN, INFO)
+        and not any(CONTEXT.match(each) or CLEANING.match(each) or ADVICE.match(each) for each in (text, message))
+        and not _ENDS.search(text)
+        and not _BAD.search(message)
+    )
+
+
+def _exit_report(tail: Iterable[Note], code: int) -> int:
+    """The line that says that the run or its last command ended with its exit code; -1 if none."""
+    for note in list(tail)[-_REPORT_LINES:]:
+        report = _EXIT_REPORT.search(message_of(note.raw)[-_REPORT_CHARS:])
+        if report is not None and quick_level(note.raw) in (PLAIN, INFO, ERRORS):
+            number = int(report[1] or report[2])
+            if number == code:
+                return note.line
+    return -1
+
+
 def _steps(tail: Iterable[Note], signs: Collection[int]) -> tuple[int, ...]:
     """The lines with which a run reports its steps: ordinary ones that begin alike, with a time, a number or punctuation."""
     shapes: dict[str, list[int]] = {}
     for note in tail:
-        line, text, message = note.line, note.text, message_of(note.raw)
+        line, text = note.line, note.text
         begin = _STEP.match(text)
-        if (
-            line in signs
-            or text[:1] in " \t|"
-            or begin is None
-            or quick_level(note.raw) not in (PLAIN, INFO)
-            or any(CONTEXT.match(each) or CLEANING.match(each) or ADVICE.match(each) for each in (text, message))
-            or _ENDS.search(text)
-            or not message
-            or _BAD.search(message)
-        ):
+        if line in signs or begin is None or not _is_calm(note):
             continue
         if quick_level(note.raw) == INFO:
             shapes.setdefault(_MARKS[0], []).append(line)
@@ -125,7 +147,7 @@ def odd_lines(tail: Iterable[Note]) -> Iterator[Note]:
         usual = max(map(len, forms.values()))
         odd = [notes[0] for notes in forms.values() if len(notes) == 1]
         if usual >= _USUAL_LINES and len(odd) <= _ODD_LINES and len(forms) == len(odd) + 1:
-            yield from odd
+            yield from (note for note in odd if not NO_ERROR.search(message_of(note.raw)))
 
 
 def _main(tail: Iterable[Note], signs: Collection[int]) -> str:
@@ -136,13 +158,18 @@ def _main(tail: Iterable[Note], signs: Collection[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """Numbers of lines. ``begin``: the first of the last lines; ``cleaning``: those that tell of a clean-up; ``answers``: that answer a failure;
+    """Numbers of lines. ``begin``: the first of the last lines; ``exit``: the report of the run's exit code, -1 if none; ``calm``: lines
+    without signs of a failure or of the end; ``has_records``: whether some of the last lines have a level below an
+    error; ``cleaning``: those that tell of a clean-up; ``answers``: that answer a failure;
     ``verdicts``: that say that something failed and that nothing answers, with the ordinary lines before; ``command``: the last command that a
     shell traced, -1 if none; ``steps``: those with which the run reports its steps; ``works``: ordinary ones that differ only in numbers, by what
     they have in common. ``main``: the source of most ordinary lines, ``exited``: the program that ended with an error; both empty if not known.
     ``is_tested``: whether tests failed. ``texts``: messages without a level, and reports of the run's end, by line."""
 
     begin: int
+    exit: int
+    calm: tuple[int, ...]
+    has_records: bool
     cleaning: tuple[int, ...]
     answers: tuple[int, ...]
     verdicts: tuple[tuple[int, int], ...]
@@ -155,22 +182,32 @@ class Course:
     texts: Mapping[int, str]
 
     @classmethod
-    def of(cls, tail: Collection[Note], notes: Collection[Note], signs: Collection[int]) -> Course:
-        """``signs``: the lines that are no ordinary ones."""
+    def of(cls, tail: Collection[Note], notes: Collection[Note], signs: Collection[int], code: int) -> Course:
+        """``signs``: the lines that are no ordinary ones; ``code``: the exit code of the run, 0 if not known."""
         last = [(note.line, message_of(note.raw)) for note in tail]
         texts = dict(last) | {note.line: message_of(note.raw) for note in notes}
         exits = [match[1] for text in texts.values() if (match := _EXITED.search(text))]
         answers = tuple(line for line, text in texts.items() if _ANSWER.search(text))
         verdicts = [(note.line, note.progress) for note in notes if _is_verdict(message_of(note.raw))]
         plain = {note.line for note in (*tail, *notes) if quick_level(note.raw) == PLAIN}
+        works = _works(tail, signs)
+        working = {line for lines in works.values() for line in lines}
         return cls(
             min((line for line, _ in last), default=0),
-            tuple(line for line, text in last if CLEANING.match(text) or CONSEQUENCE.search(text)),
+            _exit_report(tail, code) if code and code not in _SIGNALS else -1,
+            tuple(note.line for note in tail if note.line not in signs and _is_calm(note)),
+            any(quick_level(note.raw) in (INFO, WARNINGS) for note in tail),
+            tuple(
+                line
+                for line, text in last
+                if CONSEQUENCE.search(text)
+                or (CLEANING.match(text) and line not in working and not (line in signs and ": " in text))
+            ),
             answers,
             tuple(each for each in verdicts if not any(each[0] <= answer <= each[0] + _ATTACHED_LINES for answer in answers)),
             max((line for line, text in last if _COMMAND.match(text)), default=-1),
             _steps(tail, signs),
-            _works(tail, signs),
+            works,
             _main(tail, signs),
             exits[0] if exits else "",
             any(_TESTS_FAILED.search(text) for text in texts.values()),
@@ -186,6 +223,10 @@ class Course:
     def steps_between(self, begin: int, end: int) -> int:
         """How many steps the run reports between two lines."""
         return sum(begin < step < end for step in self.steps)
+
+    def calm_between(self, begin: int, end: int) -> int:
+        """How many lines without a sign of a failure stand between two lines."""
+        return sum(begin < line < end for line in self.calm)
 
     def works_between(self, begin: int, end: int) -> int:
         """How many lines of its work the run reports between two lines, without answers to failures."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -40,6 +40,7 @@ from chalicelib.explanation.wrappers import (
     NAMED_EXCEPTION,
     NO_ERROR,
     RETRY,
+    SPECIFIC,
     STRICT,
     VAGUE_EXCEPTION,
     is_generic,
@@ -91,8 +92,6 @@ _PARTING = 0.9
 _ECHO, _CALM, _VAGUE, _INDENTED = 0.6, 0.7, 0.85, 0.8
 """The share of the echo of a command, of a program's message without a word of a failure, of a message without particulars, and of output that is
 indented: it belongs to what stands before."""
-_SPECIFIC = re.compile(r"[\d:'\"`=/()«»‘“]")
-"""What messages have that say more than that something failed."""
 _TOOL = re.compile(r"[a-z][\w.-]{0,30}: ")
 _FAILING = re.compile(f"{RULES[-1].pattern}|(?i:fail|error|fatal|panic|overflow|cut off|truncated|unterminated)")
 _LAST_WORD, _LAST_DISTANCE = 0.56, 2
@@ -152,13 +151,23 @@ def rank(evidence: Evidence, progress: int, end: RunEnd | None, usual: Collectio
     findings = [_with_end(finding, end) for finding in findings if finding.score >= _MIN and finding.message]
     signs = {each.line for each in findings if each.score >= _WEAK and each.rule not in _NO_SIGNS}
     signs.update(note.line for note in evidence.tail if _is_in_trace(note, evidence))
-    course = Course.of(evidence.tail, [note for _, note in notes], signs)
+    course = Course.of(evidence.tail, [note for _, note in notes], signs, (end and end.exit_code) or 0)
+    findings.extend(_before_exit(evidence.tail, course, progress))
     findings = compared(findings, course)
     if any(finding.rule != "last-line" and finding.score > STRUCTURE["last-line"][0] for finding in findings):
         findings = [finding for finding in findings if finding.rule != "last-line"]
     findings = _exits_below(findings)
     findings = sorted(findings, key=lambda each: (-round(each.score, 3), -each.line if each.is_latest else 0, each.line))
     return _doubted(list(_distinct(findings)), progress, max(course.steps, default=-1))
+
+
+def _before_exit(tail: Sequence[Note], course: Course, progress: int) -> Iterator[ScoredLine]:
+    """The last line before the report of the run's exit code."""
+    before = next(
+        (note for note in reversed(tail) if note.line < course.exit and len(_WORDS.findall(message_of(note.raw))) > 1), None
+    )
+    if before is not None and quick_level(before.raw) == PLAIN and not before.raw[:1].isspace():
+        yield _of_note("output", before._replace(role="output", progress=progress), progress, False)
 
 
 def _lowered(finding: ScoredLine) -> ScoredLine:
@@ -228,10 +237,10 @@ def _doubted(findings: list[ScoredLine], progress: int, step: int) -> list[Score
         return []
     first = findings[0]
     others = [each for each in findings[1:] if each.rule not in _NO_SIGNS and not _agree(first, each)]
-    if first.score > UNSURE and any(_is_doubt(first, each, step) for each in others):
+    if first.score > UNSURE and (is_beside(first) or any(_is_doubt(first, each, step) for each in others)):
         first = replace(first, score=UNSURE)
     is_last = progress - first.progress <= _LAST and first.rule not in _NO_SIGNS
-    if first.score >= _STRONG and is_last and all(each.score < _WEAK for each in others):
+    if first.score >= _STRONG and is_last and not is_beside(first) and all(each.score < _WEAK for each in others):
         first = replace(first, score=max(first.score, _ALONE))
     return [first, *(replace(each, score=min(each.score, first.score)) for each in findings[1:])]
 
@@ -320,7 +329,7 @@ def _of_note(pool: str, note: Note, progress: int, announces: bool) -> ScoredLin
     name, score = _base(note, level, rule, progress - note.progress <= _LAST_DISTANCE)
     score *= _decay(progress - note.progress, _NOTE_DECAY) * _doubt(message, note.role) * (0.8 if announces else 1.0) * share
     score *= _PARTING if note.role == "output" and CLEANING.match(message) else 1.0
-    score *= _VAGUE if not (note.role or is_known(rule) or _SPECIFIC.search(message)) else 1.0
+    score *= _VAGUE if not (note.role or is_known(rule) or SPECIFIC.search(message)) else 1.0
     score *= _INDENTED if note.role == "output" and note.raw[:1].isspace() else 1.0
     score *= _ECHO if note.role in ("output", "detail") and COMMAND.match(message) else 1.0
     score *= _CALM if rule is not None and rule.name == "tool-error" and _is_calm(message) else 1.0

@@ -19,6 +19,7 @@ from chalicelib.explanation.wrappers import (
     SIDE,
     SIDE_REPORT,
     SIDE_SOURCE,
+    SPECIFIC,
     TEST_DETAIL,
     VAGUE_EXCEPTION,
     is_generic,
@@ -43,7 +44,7 @@ _SUBJECT = re.compile(r"[^\w\n]{0,4}(?:[\w-]+ ){0,4}[\w-]+(?=: )")
 _NEAR_LINES, _QUOTED_LINES, _COUNTED_AFTER_LINES, _CAUSE_LINES = 10, 12, 3, 4
 _RECURRING_LINES, _COUNTED_LINES, _SURVIVED_LINES = 3, 20, 2
 """Ordinary lines."""
-_NEAR_STEPS, _WORKS = 2, 2
+_NEAR_STEPS, _WORKS, _CALM_LINES = 2, 2, 2
 _CAUSE = re.compile(r"(?:caused by|cause): ", re.IGNORECASE)
 
 _Rule = Callable[["_Rivals", ScoredLine, ScoredLine], bool]
@@ -61,7 +62,9 @@ class _Rivals:
         self.step = max(course.steps, default=-1)
         self.sides = {each.line for each in findings if is_of_side_activity(each, course.texts.get(each.line + 1, ""))}
         self.counts = {each.line for each in findings if COUNT.search(each.message)}
-        self.details = {each.line for each in findings if _is_detail_of_test(each)} if course.is_tested else set()
+        details = [each for each in findings if course.is_tested and _is_detail_of_test(each)]
+        titles = {each.line for each in details if each.message.startswith("not ok ")}
+        self.details = {each.line for each in details} - titles or titles
         self.signs = {each.line for each in findings if _is_sign(each)}
         self.has_exited = bool(course.exited) and any(_is_of(each, course.exited) for each in findings)
 
@@ -156,9 +159,11 @@ def _is_survived(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
 def _is_before_step(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
     """The run went on with its steps."""
     is_of_program = weak.level == PLAIN or weak.start is not None or strong.start is not None or strong.rule == "exception-line"
+    is_of_program = is_of_program or not rivals.course.has_records
     if not is_of_program or strong.line in rivals.counts or _is_conclusion_of(weak, strong):
         return False
-    return rivals.course.steps_between(weak.line, strong.begin + 1) > 0
+    course, end = rivals.course, strong.begin + 1
+    return course.steps_between(weak.line, end) > 0 or course.calm_between(weak.line, end) >= _CALM_LINES
 
 
 def _is_after_failed_step(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
@@ -204,6 +209,19 @@ def _is_aftermath(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool
     return strong.line < weak.begin and weak.rule != "detail" and rivals.course.is_concluded(strong.line, weak.begin, progress)
 
 
+def _is_after_exit(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """What fails after the run reported its exit code."""
+    if strong.rule == "output" and rivals.course.exit - strong.line > _NEAR_STEPS:
+        return False
+    return strong.line < rivals.course.exit < weak.line
+
+
+def _is_stranger(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """The only record of a log of other lines: another program's."""
+    is_alone = _is_record(weak) and not rivals.course.has_records and len(rivals.course.calm) >= _CALM_LINES
+    return is_alone and strong.level == PLAIN and weak.line < strong.line and strong.line not in rivals.counts
+
+
 def _is_of_program(finding: ScoredLine) -> bool:
     """Whether it is a message of a program, not a trace or a record: another command."""
     return finding.start is None and finding.level == PLAIN and _PROGRAM.match(finding.message) is not None
@@ -241,6 +259,7 @@ def _is_count(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
 _RULES: Sequence[tuple[_Rule, float, bool]] = (
     (_is_other_activity, _LEAST, False),
     (_is_other_program, _LEAST, False),
+    (_is_after_exit, _COUNTS, False),
     (_is_of_test, 0.2, True),
     (_is_quoted, _SIGN, True),
     (_is_earlier_attempt, _SIGN, True),
@@ -253,6 +272,7 @@ _RULES: Sequence[tuple[_Rule, float, bool]] = (
     (_is_later_statement, _LEAST, True),
     (_is_count, _LEAST, True),
     (_is_explained, 0.2, True),
+    (_is_stranger, 0.5, False),
     (_is_survived, _SIGN, False),
     (_is_continued, 0.5, False),
     (_is_beside_main, _SIGN, False),
@@ -310,7 +330,7 @@ def _pairs(
     """For each finding that gives way: its place, and that of the best one that it gives way to."""
 
     def is_sign(finding: ScoredLine) -> bool:
-        return finding.line in rivals.signs or (finding.rule == "output" and rule is _is_later_statement)
+        return finding.line in rivals.signs or (finding.rule == "output" and rule in (_is_later_statement, _is_after_exit))
 
     for at in range(len(candidates)):
         weak = candidates[at]
@@ -344,4 +364,6 @@ def _is_sign(finding: ScoredLine) -> bool:
         return False
     if finding.start is not None:
         return VAGUE_EXCEPTION.match(finding.message) is None or bool(finding.family)
-    return not (_is_record(finding) and CONCLUSION.search(finding.message))
+    return not (
+        _is_record(finding) and (CONCLUSION.search(finding.message) or not (finding.family or SPECIFIC.search(finding.message)))
+    )

@@ -53,8 +53,9 @@ WRAPPER = re.compile(
     r"|Pod .* returned a failure|error: executable .* exited|Container .* exited|failed to create (?:task|shim|container)(?!.*: )"
     r"|did not complete successfully|^Error encountered in \S+$|failed: non-zero return code$|JAVA_GATEWAY_EXITED|^-- Configuring incomplete"
     r"|\bNo files to upload$"
+    r"|^[\w.:/-]{1,40}(?: [\w.-]{1,20})?: (?:status|exit|rc|code)\W{0,3}\d{1,3}$"
     r"|error: Recipe|error: script|ld returned [0-9]+ exit status|linker command failed|^Automatic merge failed"
-    r"|^FAILED: (?:\[code=\d+\] )?[^\s:]+\s*$|\bThis job failed:$"
+    r"|^FAILED: (?:\[code=\d+\] )?[^\s:]+\s*$|\bThis job failed:$|\bhook declined\)$"
     r"|^Execution halted|Task attempt \S+ aborted|Exception in task [0-9.]+ in stage|Block run completed"
     r"|[0-9]+ (?:out )?of [0-9]+ \w+(?: \w+)? failed$|invocation could not be completed"
     r"|aborting due to [0-9]+ previous|could not compile `|^\[?error\]? \([^()]{1,200}\) "
@@ -88,6 +89,7 @@ CONSEQUENCE = re.compile(
 )
 """What follows a failure, or does not end a run."""
 SIDE_REPORT = re.compile(
+    r"(?i:^\W{0,4}(?:\w+: )?(?:send|mail|tell|inform|notify|post|page|announc)(?:ing|ed|s)? (?:\w+ ){0,3}(?:to|by) |\b(?:comment|ticket|chat)\b)|"
     r"(?:[Cc]ould not|[Cc]annot|[Cc]an't|[Ff]ailed to|[Uu]nable to) (?:report|notify|post|announce) (?:the )?(?:run|status|result|failure|outcome"
     r"|team"
     r"|channel|scheduler|job)\b|(?:[Cc]ould not|[Cc]annot|[Ff]ailed to|[Uu]nable to|not) (?:notify|notified|alert|page) "
@@ -110,7 +112,7 @@ SIDE = re.compile(
 """Messages on what a run does beside its work, and goes on without."""
 SIDE_SOURCE = re.compile(
     r"metric|telemetry|statsd|graphite|prometheus|datadog|lineage|datahub|sentry|otel|tracing|tracer|heart[-_]?beat|keep[-_]?alive|health|audit|notif"
-    r"|slack|webhook|e?mail|smtp|alert|pager|warm|ntp|renew|analytics|profil|autoscal|filebeat|fluent|listener|prob(?:e|ing)|trac(?:er|ker)|beacon|\bhook\b|\bapm\b|\bping\b|reporter|\busage\b|envoy|istio|sidecar|watchdog|flags?$",
+    r"|slack|webhook|e?mail|smtp|alert|pager|warm|ntp|renew|analytics|profil|autoscal|filebeat|fluent|listener|prob(?:e|ing)|trac(?:er|ker)|beacon|\bhook\b|\bapm\b|\bping\b|reporter|\busage\b|agent|sampler|keeper|shipper|exporter|poll(?:er|ing)|watch(?:er)?\b|proxy|harvest|envoy|istio|sidecar|watchdog|flags?$",
     re.IGNORECASE,
 )
 """Loggers and containers of such activities."""
@@ -151,6 +153,8 @@ CONCLUSION = re.compile(
     r"^still (?:\w+ ){0,2}not\b|\b(?:giving up|gave up|aborting|exiting|bailing out|terminating|stopping)\b", re.IGNORECASE
 )
 """Records of a run's own decision to end: what it gave up for stands before, if they don't say it."""
+SPECIFIC = re.compile(r"(?:\S+ ){5}\S|[\d,:'\"`=/()«»‘“]")
+"""What messages have that say more than that something failed."""
 LAST_COMMAND = re.compile(r"\++ \S")
 """A command that a shell traces before it runs it. Nothing after it: it failed without a message."""
 BAD_NEWS = re.compile(
