@@ -49,8 +49,8 @@ _MARKS = ("0-0", "0:0", "[0", "==", "--", ">")
 _BEGIN = re.compile(r"\W*+(?=[^\s:]*\d|[\w-]++ \d)[\w./-]++(?: \d++)?")
 """A name with a number, or followed by one."""
 _EXIT_REPORT = re.compile(
-    r"\b(?:rc|code|status|exit(?:s|ed)?|return(?:s|ed)?|result|ended|left|finished|failed|FAILED|stopped|aborted|failure|error)\b(?: with| by)?"
-    r"[ :=(>-]{0,4}(\d{1,3})\b\W{0,3}$|\w(?:: |=| ?\(| -> )(\d{1,3})\b\W{0,3}$"
+    r"\b(?:rc|code|status|exit(?:s|ed)?|return(?:s|ed)?|result|ended|left|finished|failed|FAILED|stopped|aborted|failure|error|with)\b(?: by)?"
+    r"[ :=(>-]{0,4}(\d{1,3})\b\W{0,3}(?:(?:after|in) \S+)?$|\w(?:: |=| ?\(| -> )(\d{1,3})\b\W{0,3}$"
 )
 _REPORT_CHARS, _REPORT_LINES, _SIGNALS = 60, 10, range(129, 166)
 """Of the end of a line that reports an exit code; the last lines among which it is; and the
@@ -87,7 +87,7 @@ def _is_calm(note: Note) -> bool:
         text[:1] not in " \t|"
         and bool(message)
         and quick_level(note.raw) in (PLAIN, INFO)
-        and not any(CONTEXT.match(each) or CLEANING.match(each) or ADVICE.match(each) for each in (text, message))
+        and not any(CONTEXT.match(each) or CLEANING.match(each) or ADVICE.match(each) for each in {text, message})
         and not _ENDS.search(text)
         and not _BAD.search(message)
     )
@@ -104,16 +104,14 @@ def _exit_report(tail: Iterable[Note], code: int) -> int:
     return -1
 
 
-def _steps(tail: Iterable[Note], signs: Collection[int]) -> tuple[int, ...]:
+def _steps(calm: Iterable[Note]) -> tuple[int, ...]:
     """The lines with which a run reports its steps: ordinary ones that begin alike, with a time, a number or punctuation."""
     shapes: dict[str, list[int]] = {}
-    for note in tail:
-        line, text = note.line, note.text
-        begin = _STEP.match(text)
-        if line in signs or begin is None or not _is_calm(note):
-            continue
+    for note in calm:
+        line, begin = note.line, _STEP.match(note.text)
         if quick_level(note.raw) == INFO:
             shapes.setdefault(_MARKS[0], []).append(line)
+        if begin is None or quick_level(note.raw) == INFO:
             continue
         shape = _DIGITS.sub("0", _LETTERS.sub("a", begin[0]))
         if shape.strip("a "):
@@ -158,15 +156,16 @@ def _main(tail: Iterable[Note], signs: Collection[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """Numbers of lines. ``begin``: the first of the last lines; ``exit``: the report of the run's exit code, -1 if none; ``calm``: lines
-    without signs of a failure or of the end; ``has_records``: whether some of the last lines have a level below an
-    error; ``cleaning``: those that tell of a clean-up; ``answers``: that answer a failure;
-    ``verdicts``: that say that something failed and that nothing answers, with the ordinary lines before; ``command``: the last command that a
-    shell traced, -1 if none; ``steps``: those with which the run reports its steps; ``works``: ordinary ones that differ only in numbers, by what
-    they have in common. ``main``: the source of most ordinary lines, ``exited``: the program that ended with an error; both empty if not known.
-    ``is_tested``: whether tests failed. ``texts``: messages without a level, and reports of the run's end, by line."""
+    """Numbers of lines. ``begin``, ``end``: the first and the last of the last lines; ``exit``: the report of the run's exit code, -1 if none;
+    ``calm``: lines without signs of a failure or of the end; ``has_records``: whether some of the last lines have a level below an error;
+    ``cleaning``: those that tell of a clean-up; ``answers``: that answer a failure; ``verdicts``: that say that something failed and that nothing
+    answers, with the ordinary lines before; ``command``: the last command that a shell traced, -1 if none; ``steps``: those with which the run
+    reports its steps; ``works``: ordinary ones that differ only in numbers, by what they have in common. ``main``: the source of most ordinary
+    lines, ``exited``: the program that ended with an error; both empty if not known. ``is_tested``: whether tests failed. ``texts``: messages
+    without a level, and reports of the run's end, by line."""
 
     begin: int
+    end: int
     exit: int
     calm: tuple[int, ...]
     has_records: bool
@@ -190,12 +189,14 @@ class Course:
         answers = tuple(line for line, text in texts.items() if _ANSWER.search(text))
         verdicts = [(note.line, note.progress) for note in notes if _is_verdict(message_of(note.raw))]
         plain = {note.line for note in (*tail, *notes) if quick_level(note.raw) == PLAIN}
+        calm = [note for note in tail if note.line not in signs and _is_calm(note)]
         works = _works(tail, signs)
         working = {line for lines in works.values() for line in lines}
         return cls(
             min((line for line, _ in last), default=0),
+            max((line for line, _ in last), default=0),
             _exit_report(tail, code) if code and code not in _SIGNALS else -1,
-            tuple(note.line for note in tail if note.line not in signs and _is_calm(note)),
+            tuple(note.line for note in calm),
             any(quick_level(note.raw) in (INFO, WARNINGS) for note in tail),
             tuple(
                 line
@@ -206,7 +207,7 @@ class Course:
             answers,
             tuple(each for each in verdicts if not any(each[0] <= answer <= each[0] + _ATTACHED_LINES for answer in answers)),
             max((line for line, text in last if _COMMAND.match(text)), default=-1),
-            _steps(tail, signs),
+            _steps(calm),
             works,
             _main(tail, signs),
             exits[0] if exits else "",

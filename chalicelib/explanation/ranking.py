@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -94,6 +95,8 @@ _ECHO, _CALM, _VAGUE, _INDENTED = 0.6, 0.7, 0.85, 0.8
 indented: it belongs to what stands before."""
 _TOOL = re.compile(r"[a-z][\w.-]{0,30}: ")
 _FAILING = re.compile(f"{RULES[-1].pattern}|(?i:fail|error|fatal|panic|overflow|cut off|truncated|unterminated)")
+_WENT_ON = 3
+"""Lines without a sign of a failure after a finding that make it doubtful."""
 _LAST_WORD, _LAST_DISTANCE = 0.56, 2
 """The score of words of a failure with at most so many ordinary lines after them."""
 _OTHER_TRACE, _TRACED = re.compile(rb"\s*(?:while executing|invoked from within|stack traceback:|[Bb]acktrace:|Call stack:)$"), 0.62
@@ -135,7 +138,7 @@ def rank(evidence: Evidence, progress: int, end: RunEnd | None, usual: Collectio
     findings = [finding for incident in evidence.incidents for finding in _of_incident(incident, progress)]
     notes = [(pool, note) for pool, note in evidence.notes() if not _is_in_trace(note, evidence)]
     announcing = {note.line - before for _, note in notes if note.role == "detail" for before in (1, 2, 3)}
-    if any(STRICT.search(note.text) for note in evidence.tail):
+    if any(b"arning" in note.raw and STRICT.search(note.text) for note in evidence.tail):
         notes = [("error" if pool == "warning" else pool, note) for pool, note in notes]
     findings.extend(_of_note(pool, note, progress, note.line in announcing and not note.role) for pool, note in notes)
     findings.extend(_of_tails(evidence, progress, {note.line for _, note in notes}))
@@ -158,7 +161,8 @@ def rank(evidence: Evidence, progress: int, end: RunEnd | None, usual: Collectio
         findings = [finding for finding in findings if finding.rule != "last-line"]
     findings = _exits_below(findings)
     findings = sorted(findings, key=lambda each: (-round(each.score, 3), -each.line if each.is_latest else 0, each.line))
-    return _doubted(list(_distinct(findings)), progress, max(course.steps, default=-1))
+    again = Counter(usual_form(each.message) for each in {each.line: each for each in findings}.values())
+    return _doubted(list(_distinct(findings)), progress, course, again)
 
 
 def _before_exit(tail: Sequence[Note], course: Course, progress: int) -> Iterator[ScoredLine]:
@@ -230,17 +234,27 @@ def _distinct(findings: Iterable[ScoredLine]) -> Iterator[ScoredLine]:
             yield finding
 
 
-def _doubted(findings: list[ScoredLine], progress: int, step: int) -> list[ScoredLine]:
+def _doubted(findings: list[ScoredLine], progress: int, course: Course, again: Mapping[str, int]) -> list[ScoredLine]:
     """The first finding is not certain if another one says something else about as surely, or surely after it or right before it, or if
-    the run reports a step between. It is certain if nothing else was reported and the log ends right after it."""
+    the run reports a step between, or if the run went on. It is certain if nothing else was reported and the log ends right after it."""
     if not findings:
         return []
-    first = findings[0]
+    first, step = findings[0], max(course.steps, default=-1)
+    goes_on = (
+        first.rule not in ("test", "odd-line")
+        and course.calm_between(first.line, course.exit if course.exit > first.line else course.end) >= _WENT_ON
+    )
     others = [each for each in findings[1:] if each.rule not in _NO_SIGNS and not _agree(first, each)]
-    if first.score > UNSURE and (is_beside(first) or any(_is_doubt(first, each, step) for each in others)):
+    if first.score > UNSURE and (goes_on or is_beside(first) or any(_is_doubt(first, each, step) for each in others)):
         first = replace(first, score=UNSURE)
     is_last = progress - first.progress <= _LAST and first.rule not in _NO_SIGNS
-    if first.score >= _STRONG and is_last and not is_beside(first) and all(each.score < _WEAK for each in others):
+    if (
+        first.score >= _STRONG
+        and is_last
+        and again[usual_form(first.message)] == 1
+        and not is_beside(first)
+        and all(each.score < _WEAK for each in others)
+    ):
         first = replace(first, score=max(first.score, _ALONE))
     return [first, *(replace(each, score=min(each.score, first.score)) for each in findings[1:])]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from chalicelib.explanation.course import Course
 from chalicelib.explanation.evidence import MAX_INCIDENTS
@@ -51,14 +52,14 @@ _Rule = Callable[["_Rivals", ScoredLine, ScoredLine], bool]
 
 
 class _Rivals:
-    """The findings that are compared. ``recurring``: forms of messages that the run went on after at least once."""
+    """The findings that are compared. ``recurring``: lines of failures alike that the run went on between."""
 
     def __init__(self, findings: Sequence[ScoredLine], course: Course) -> None:
         self.course = course
         places: dict[str, list[ScoredLine]] = {}
         for each in findings:
             places.setdefault(_form(each), []).append(each)
-        self.recurring = {form for form, of in places.items() if _is_outlived(of, course)}
+        self.recurring = {each.line for of in places.values() if _is_outlived(of, course) for each in of}
         self.step = max(course.steps, default=-1)
         self.sides = {each.line for each in findings if is_of_side_activity(each, course.texts.get(each.line + 1, ""))}
         self.counts = {each.line for each in findings if COUNT.search(each.message)}
@@ -96,7 +97,17 @@ def is_of_side_activity(finding: ScoredLine, after: str = "") -> bool:
     texts = (finding.context, finding.message, "" if _PROGRAM.match(after) else after)
     subject = "" if finding.start is not None else _SUBJECT.match(finding.message)
     sources = (finding.source, subject[0] if subject else "")
-    return any(map(SIDE_SOURCE.search, sources)) or any(SIDE.search(text) or SIDE_REPORT.search(text) for text in texts)
+    return any(map(_is_side_source, filter(None, sources))) or any(map(_is_side, filter(None, texts)))
+
+
+@lru_cache(maxsize=128)
+def _is_side_source(source: str) -> bool:
+    return SIDE_SOURCE.search(source) is not None
+
+
+@lru_cache(maxsize=256)
+def _is_side(text: str) -> bool:
+    return SIDE.search(text) is not None or SIDE_REPORT.search(text) is not None
 
 
 def _is_other_activity(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
@@ -133,7 +144,7 @@ def _is_earlier_attempt(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -
 
 def _is_recurring(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
     """The run lived with it until something else happened."""
-    return _form(weak) in rivals.recurring and _form(strong) not in rivals.recurring
+    return weak.line in rivals.recurring and strong.line not in rivals.recurring
 
 
 def _is_answered(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
@@ -344,7 +355,7 @@ def _pairs(
                 and each.score >= least
                 and is_sign(each)
                 and (each.line not in rivals.sides or weak.line in rivals.sides)
-                and (_form(each) not in rivals.recurring or _form(weak) in rivals.recurring)
+                and (each.line not in rivals.recurring or weak.line in rivals.recurring)
                 and rule(rivals, weak, each)
             ]
             if better:
