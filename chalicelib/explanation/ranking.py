@@ -245,14 +245,14 @@ def _doubted(findings: list[ScoredLine], progress: int, course: Course, again: M
         and course.calm_between(first.line, course.exit if course.exit > first.line else course.end) >= _WENT_ON
     )
     others = [each for each in findings[1:] if each.rule not in _NO_SIGNS and not _agree(first, each)]
-    if first.score > UNSURE and (goes_on or is_beside(first) or any(_is_doubt(first, each, step) for each in others)):
+    if first.score > UNSURE and (goes_on or is_of_side_activity(first) or any(_is_doubt(first, each, step) for each in others)):
         first = replace(first, score=UNSURE)
     is_last = progress - first.progress <= _LAST and first.rule not in _NO_SIGNS
     if (
         first.score >= _STRONG
         and is_last
         and again[usual_form(first.message)] == 1
-        and not is_beside(first)
+        and not is_of_side_activity(first)
         and all(each.score < _WEAK for each in others)
     ):
         first = replace(first, score=max(first.score, _ALONE))
