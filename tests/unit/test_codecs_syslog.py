@@ -137,6 +137,7 @@ FRAMES = ["<11>1 - h a - - - one", "<14>1 - h a - - - zwei: ä\n\tat b\n<c>", "<
     "\0".join(FRAMES),
     "".join(f"{each}\0" for each in FRAMES) + "\n",
     "\n".join(FRAMES),
+    "".join(f"{each}\r\n" for each in FRAMES),
     "".join(f"{each}\n" for each in FRAMES),
 ])  # fmt: skip
 def test_framings_yield_the_same_messages(body: str) -> None:

@@ -54,7 +54,7 @@ def decode(body: bytes | str, now_ms: int, zone: tzinfo = UTC) -> Iterator[Item]
     if _AFTER_NUL.search(text) and (text.rstrip("\n").endswith("\0") or _BEGIN.search(text, 1) is None):
         return _decoded_messages(map(_unterminated, _split(text, _AFTER_NUL)), HeaderParser(now_ms, zone))
     return _decoded_messages(
-        (each.removesuffix("\0") for each in _split(text.removesuffix("\n"), _BEGIN)), HeaderParser(now_ms, zone)
+        (each.removesuffix("\0").removesuffix("\r") for each in _split(text.removesuffix("\n"), _BEGIN)), HeaderParser(now_ms, zone)
     )
 
 
@@ -112,7 +112,7 @@ def _split(text: str, boundary: re.Pattern[str]) -> Iterator[str]:
 
 
 def _unterminated(message: str) -> str:
-    return message.removesuffix("\n").removesuffix("\0").removesuffix("\n")
+    return message.removesuffix("\n").removesuffix("\0").removesuffix("\n").removesuffix("\r")
 
 
 def _decoded(index: int, line: str, parser: HeaderParser) -> Decoded:
