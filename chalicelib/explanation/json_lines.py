@@ -69,9 +69,21 @@ _CLASSES = (
     "ClassName",
     "cls_name",
 )
-_TEXTS = ("exc_value", "message", "msg", "localizedMessage", "exception_message", "errorMessage", "internal_message", "Message")
+_TEXTS = (
+    "exc_value",
+    "message",
+    "msg",
+    "localizedMessage",
+    "exception_message",
+    "errorMessage",
+    "internal_message",
+    "Message",
+    "value",
+)
 _STACKS = ("stack", "stack_trace", "stackTrace", "stacktrace", "StackTraceString", "StackTrace")
 _CAUSES = ("cause", "causedBy", "InnerException", "exception", "error")
+_PARTS = ("attributes", "Attributes", "record")
+"""Objects of a record, of OpenTelemetry and loguru, that may have its exception."""
 _MAX_CAUSES = 5
 _MAX_TEXT = 16_384
 _BYTES = re.compile(rb'"MESSAGE" ?: ?(\[[0-9, ]*+\])')
@@ -90,9 +102,10 @@ def text_of_json(raw: bytes) -> bytes | None:
     texts = [f"{level} {message}" if level else message]
     if not message and isinstance(error := record.get("message"), dict):
         texts.extend(_texts(error))
-    if not _OF_ERRORS.isdisjoint(record):
-        texts.extend(_flat(record))
-        texts.extend(text for key in _ERRORS if key in record for text in _texts(record[key]))
+    for fields in (record, *(part for name in _PARTS if isinstance(part := record.get(name), dict))):
+        if not _OF_ERRORS.isdisjoint(fields):
+            texts.extend(_flat(fields))
+            texts.extend(text for key in _ERRORS if key in fields for text in _texts(fields[key]))
     joined = "\n".join(text for text in texts if text)[:_MAX_TEXT]
     return joined.rstrip("\n").encode(errors="replace") + b"\n" if joined.strip() else None
 

@@ -226,7 +226,8 @@ EXIT_SIGNAL = re.compile(
 )
 """The report of an exit by a signal: the cause, if nothing else is known."""
 CONTEXT = re.compile(
-    r"(?:\S{1,200}:\d+: )?(?:DETAIL|HINT|CONTEXT|STATEMENT|QUERY|LINE \d+|LOCATION|NOTICE|NOTE|[Nn]ote|[Hh]int|help|[Dd]etails?(?! = )"
+    r"(?:\S{1,200}:\d+: |\[\d{1,9}-\d{1,3}\] )?"
+    r"(?:DETAIL|HINT|CONTEXT|STATEMENT|QUERY|LINE \d+|LOCATION|NOTICE|NOTE|[Nn]ote|[Hh]int|help|[Dd]etails?(?! = )"
     r"|PL/\S+ function|COPY \w+, line|File \"|at (?=\S*[(:/.<])|"
     r"\^|::(?:end)?group::|In file included|\(Background on this error|\[SQL|\[parameters)\b|\++ [a-z./]|\d+ ?\| |\d+ {3,}|[ℹ•] "
     r"|│\s+(?:status code: \d|on |with |\d+: )|-{4} \S+ stdout -{4}$"

@@ -306,6 +306,10 @@ ROLLBACK"""),
 2026-11-21 03:12:45 UTC:10.0.0.5(49654):etl@shop:[1371]:DETAIL:  Key (id)=(1) already exists.
 2026-11-21 03:12:45 UTC:10.0.0.5(49654):etl@shop:[1371]:STATEMENT:  INSERT INTO runs VALUES (1, 'FATAL: out of memory')
 2026-11-21 03:12:46 UTC::@:[1372]:LOG:  checkpoint complete"""),
+    "detail in syslog": ("data", r"""
+»Nov 21 03:12:45 db1 postgres[77]: [3-1] ERROR:  duplicate key value violates unique constraint "orders_pkey"
+Nov 21 03:12:45 db1 postgres[77]: [3-2] DETAIL:  Key (id)=(1) already exists.
+Nov 21 03:12:45 db1 postgres[77]: [3-3] STATEMENT:  INSERT INTO orders VALUES (1)"""),
     "statement on several lines": ("schema", r"""
 »2026-11-21 03:12:45 UTC [7]: [1-1] user=etl,db=shop ERROR:  column "amount" does not exist at character 8
 2026-11-21 03:12:45 UTC [7]: [2-1] user=etl,db=shop HINT:  Perhaps you meant "amounts", or permission is denied.

@@ -343,6 +343,8 @@ EXCEPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"err": {"type": "E", "message": "no rows", "stack": "E: no rows\n    at a (b.js:1:2)"}}, "E: no rows\n    at"),
     ({"exc_info": "Traceback (most recent call last):\nE: no rows"}, "Traceback (most recent call last):\nE: no rows"),
     ({"@x": "System.E: no rows"}, "System.E: no rows"),
+    ({"attributes": {"exception.type": "E", "exception.message": "no rows"}}, "E: no rows"),
+    ({"record": {"exception": {"type": "E", "value": "no rows", "traceback": True}}}, "E: no rows"),
 ]  # fmt: skip
 
 
