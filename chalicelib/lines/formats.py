@@ -146,7 +146,7 @@ _ISO_DASH = LinePrefix(_DIGITS, _ISO_LOOK, "-")
 _ISO_PIPE = LinePrefix(_DIGITS, _ISO_LOOK, "|")
 _ISO_TAB = LinePrefix(_DIGITS, _ISO_LOOK, "\t")
 _ISO_BRACKET = LinePrefix(_DIGITS, _ISO_LOOK, "[")
-_ISO_MARK = LinePrefix(_DIGITS, _ISO_LOOK, "[(<-")
+_ISO_MARK = LinePrefix(_DIGITS, _ISO_LOOK, "[(<*-")
 _ISO_FIELD = LinePrefix(_DIGITS, _ISO_LOOK, "[({")
 _ISO_COLON = LinePrefix(_DIGITS, _ISO_LOOK, ":")
 _ISO_SMALL = LinePrefix(_DIGITS, _ISO_LOOK, _LETTERS.lower())
@@ -173,6 +173,8 @@ _MONTH_YEAR = LinePrefix("JFMASOND<" + _DIGITS, r"(?:<[0-9]{1,3}>)?(?:[0-9]{4} [
 _MONTH_COMMA = LinePrefix("JFMASOND", "[A-Z][a-z][a-z] [0-9]{2}, ")
 _DAY = LinePrefix("[" + _DIGITS, r"(?:[0-9]+:[A-Z]|\[[0-9]+\]) [0-9]")
 _PRIORITY = LinePrefix("<", "<[0-9]{1,3}>1 ")
+_ANGLE = LinePrefix("<", "< ?[0-9]{4}-")
+_LOGRUS = LinePrefix("TDIWEFP", r"[A-Z]{4}\[[0-9]{4}")
 _LETTER = LinePrefix("IWEFDA", r"[IWEFD][0-9]{4}|[IWEFDA], \[")
 _CLIENT = LinePrefix(_DIGITS + ":" + _LETTERS, r"\S++ \S++ [^\[\]\"]*+\[[0-9]{2}/")
 _LEVEL = LinePrefix("TDIWECFSNAPV[", r"\[?[A-Z]{3,9}[1-5]?[\] :]")
@@ -222,7 +224,7 @@ class _NoZone(tzinfo):
     dst = utcoffset
 
     def tzname(self, at: datetime | None) -> str | None:
-        raise ValueError("the time states no zone")
+        """None, so that abbreviations in a text are those of the table."""
 
 
 def _parse_printed_with(time_parser: TimestampParser) -> PrintedParser:
@@ -276,6 +278,7 @@ FORMATS: tuple[LogFormat, ...] = (
     _general("brackets-fields-level", layouts.IN_BRACKETS_FIELDS_LEVEL, _IN_BRACKETS, "[2026-11-21 03:12:45] [1234] INFO: 42 rows"),
     _catch_all("brackets", layouts.IN_BRACKETS_ANYTHING, _IN_BRACKETS, "[2026-11-21 03:12:45] 42 rows"),
     _general("time-in-brackets-level", layouts.TIME_LEVEL_WITHIN, _TIME_IN_BRACKETS, "[03:12:45 INF] 42 rows"),
+    _general("time-in-brackets", layouts.TIME_IN_BRACKETS_LEVEL, _TIME_IN_BRACKETS, "[03:12:45] INFO     42 rows"),
     _known("python", layouts.PYTHON, _ISO_DASH, "2026-11-21 03:12:45,123 - orders.load - INFO - 42 rows"),
     _known("python-level-first", layouts.PYTHON_LEVEL_FIRST, _ISO_DASH, "2026-11-21 03:12:45,123 - INFO - orders.load - 42 rows"),
     _known("zookeeper", layouts.ZOOKEEPER, _ISO_DASH, "2026-11-21 03:12:45,123 - INFO  [main:QuorumPeer@774] - Notification time out: 3200"),
@@ -292,6 +295,7 @@ FORMATS: tuple[LogFormat, ...] = (
     _known("rds", layouts.RDS, _ISO_COLON, "2026-11-21 03:12:45 UTC:192.0.2.7(49654):etl@orders:[1234]:LOG:  duration: 12.3 ms"),
     _known("mysql", layouts.MYSQL, _ISO_NUMBER, "2026-11-21T03:12:45.123456Z 0 [Warning] [MY-010068] [Server] 42 rows"),
     _known("log4j", layouts.LOG4J, _ISO_WORD, "2026-11-21 03:12:45,123 INFO [main] org.example.Orders: 42 rows"),
+    _known("jboss", layouts.JBOSS, _ISO_CAPITAL, "2026-11-21 03:12:45,123 INFO  [org.example.Orders] (main) 42 rows"),
     _known("log4j-words", layouts.LOG4J_WORDS, _ISO_CAPITAL, "2026-11-21 03:12:45,123 INFO [main] org.example.orders.Load 42 rows"),
     _known("rust", layouts.RUST, _ISO_CAPITAL, "2026-11-21T03:12:45.123456Z  INFO request{id=7}: orders::load: 42 rows"),
     _known("ray", layouts.RAY, _ISO_CAPITAL_OR_TAB, "2026-11-21 03:12:45,123\tINFO worker.py:1724 -- Started a local Ray instance."),
@@ -310,6 +314,7 @@ FORMATS: tuple[LogFormat, ...] = (
     _known("sql-server", layouts.SQL_SERVER, _ISO_SOURCE, "2026-11-21 03:12:45.12 spid51      Error: 18456, Severity: 14, State: 8."),
     _known("ci-mark-time", layouts.CI_MARK_ISO, _ISO_SIGN, "2026-11-21T03:12:45.1234567Z ##[error]42 rows"),
     _known("dotnet-time", layouts.DOTNET_ISO, _ISO_SMALL, "2026-11-21 03:12:45 info: Orders.Load[0] 42 rows"),
+    _general("small-level", layouts.ISO_SMALL_LEVEL, _ISO_SMALL, "2026-11-21T03:12:45.123Z info: 42 rows"),
     _general("process-level", layouts.ISO_PROCESS_LEVEL, _ISO_NUMBER, "2026-11-21 03:12:45 1234 INFO: 42 rows"),
     _general("fields-level", layouts.ISO_FIELDS_LEVEL, _ISO_FIELD, "2026-11-21 03:12:45 [worker-1] [1234] INFO 42 rows", odds=4),
     _general("postgres-prefix", layouts.POSTGRES_PREFIX, _ISO, "2026-11-21 03:12:45 UTC [1234]: [3-1] user=etl,db=orders,app=psql LOG:  42 rows"),
@@ -317,6 +322,7 @@ FORMATS: tuple[LogFormat, ...] = (
     _known("spark", layouts.LOG4J_SHORT, _SHORT, "26/11/21 03:12:45 INFO DAGScheduler: Job 0 finished: collect at orders.py:12, took 0.5 s"),
     _general("spark-level", layouts.SHORT_LEVEL, _SHORT, "26/11/21 03:12:45 INFO 42 rows"),
     _known("hdfs", layouts.LOG4J_COMPACT, _COMPACT, "261121 031245 148 INFO dfs.DataNode$PacketResponder: Received block blk_38"),
+    _general("postgres-angles", layouts.POSTGRES_ANGLES, _ANGLE, "< 2026-11-21 03:12:45.123 UTC >LOG:  42 rows"),
     _known("syslog-5424", layouts.SYSLOG_5424, _PRIORITY, '<165>1 2026-11-21T03:12:45.123Z web1 orders 1234 ID47 [origin ip="192.0.2.7"] 42 rows'),
     _known("syslog", layouts.SYSLOG, _MONTH, "<38>Nov 21 03:12:45 web1 sshd[1234]: Accepted publickey for etl"),
     _known("syslog-without-host", layouts.SYSLOG_PROCESS, _MONTH, "<38>Nov 21 03:12:45 sshd[1234]: Accepted publickey for etl"),
@@ -333,6 +339,7 @@ FORMATS: tuple[LogFormat, ...] = (
     _known("level-time-logger", layouts.LEVEL_THEN_LOGGER, _LEVEL, "INFO  [2026-11-21 03:12:45,123] com.example.Orders: 42 rows"),
     _general("level-time", layouts.LEVEL_THEN_ISO, _LEVEL, "INFO 2026-11-21 03:12:45,123 42 rows"),
     _known("ray-worker", layouts.RAY_WORKER, _WORKER, "(load pid=1234, ip=192.0.2.7) 2026-11-21 03:12:45,123 INFO orders.py:12 -- 42 rows"),
+    _general("logrus", layouts.LOGRUS, _LOGRUS, "INFO[0012] 42 rows                                       table=orders"),
     _known("php-untimed", layouts.PHP_UNTIMED, _LEVEL, "PHP Warning:  Undefined variable $rows in /srv/orders.php on line 12"),
     _known("dotnet", layouts.DOTNET, _SMALL, "info: Orders.Load[0]"),
     _known("singer", layouts.SINGER, _SMALL, "time=2026-11-21 03:12:45 name=tap_orders level=INFO message=42 rows"),

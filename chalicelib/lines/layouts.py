@@ -23,7 +23,7 @@ from chalicelib.lines.timestamps import ACCESS, APACHE, COMPACT, DAY_FIRST, ISO,
 _LEVEL = "(?P<level>[A-Za-z]{3,13}[1-5]?)"
 _CAPITALS = "(?P<level>[A-Z]{3,9}[1-5]?)"
 """Levels that nothing else marks must be in capitals: "Error opening" is a sentence."""
-_MARKED_LEVEL = rf"[\[(<] *{_LEVEL} *[\])>]"
+_MARKED_LEVEL = rf"[\[(<*] *{_LEVEL} *[\])>*]"
 _LOGGER = r"(?P<logger>[A-Za-z_$][\w.$/@-]*+)"
 _END_OF_LOGGER = "(?:: | (?: *: |- ))"
 """A colon behind any spaces, or a dash. Written so that each character decides what follows it: RE2 then reads it once."""
@@ -117,6 +117,7 @@ SPRING = timestamped(
 )
 """The brackets before the process have what Sleuth adds, those behind it the application, the thread and the trace."""
 LOG4J_WORDS = timestamped(ISO, rf" +{_CAPITALS} +{_THREAD} (?P<logger>(?:[\w$-]+\.){{2,}}[\w$-]+) ", sign="] ")
+JBOSS = timestamped(ISO, rf" +{_CAPITALS} +\[(?P<logger>[A-Za-z_$][\w.$-]*+)\] \([^()]*+(?:\([^()]*+\)[^()]*+)*\) ", sign="] (")
 AIRBYTE = timestamped(
     ISO,
     rf" \[?[a-z][\w-]*+\]? > {_CAPITALS}:?(?: (?:[\w-]++ )?(?P<logger>[A-Za-z_$][\w.$-]*+)\([^()\s]*+\)(?::[0-9]++)?:?(?: -)?)?(?: +|$)",
@@ -156,6 +157,16 @@ PHP = timestamped(ISO, rf"\] {_PHP}", before=r"\[", levels=_PHP_LEVELS)
 PHP_UNTIMED = LineLayout(_PHP, levels=_PHP_LEVELS)
 DOTNET = LineLayout(_DOTNET, levels=_DOTNET_WORDS)
 DOTNET_ISO = timestamped(ISO, f" +{_DOTNET}", levels=_DOTNET_WORDS, sign="]")
+_LOGRUS_LEVELS = {
+    word.upper()[:4]: level
+    for word, level in LEVELS.items()
+    if word in ("trace", "debug", "info", "warn", "error", "fatal", "panic")
+}
+LOGRUS = LineLayout(
+    r"(?P<level>[A-Z]{4})\[[0-9]{4,}\] +",
+    levels=_LOGRUS_LEVELS,
+    otherwise=timestamped(ISO, r"\] +", before=r"(?P<level>[A-Z]{4})\[", levels=_LOGRUS_LEVELS),
+)
 NLOG = timestamped(ISO, rf"\|(?:[0-9]*+\|)?{_LEVEL} *\|(?:(?P<logger>[^\s|]++)?\|)?")
 PENTAHO = timestamped(ISO, r" - (?P<logger>[^\s-]\S*+(?: [^\s-]\S*+)*) - (?P<level>ERROR) \(version [^()]*+\) ?: ")
 
@@ -278,6 +289,7 @@ POSTGRES_PREFIX = timestamped(
     sign=":  ",
 )
 """With the names of pgBadger's prefixes, or another one."""
+POSTGRES_ANGLES = timestamped(ISO, NO_ZONE + rf"(?: [^<>]*+)?> ?{_POSTGRES_LEVEL}: {{2}}", before="< ?", levels=_POSTGRES)
 _CLICKHOUSE = rf" \[ *[0-9]++ *\] (?:\{{[^{{}}]*+\}} )?<{_LEVEL}> "
 _CLICKHOUSE_LEVELS = LEVELS | {"Test": TRACE}
 CLICKHOUSE = timestamped(
@@ -324,10 +336,13 @@ _FIELD_IN_BRACKETS = r"(?:\[[^\[\]]*+\]|\{[^{}]*+\}|\([^()]*+\)):?[ \t]*+"
 _FIELD = rf"(?:{_FIELD_IN_BRACKETS}|(?:[0-9]++:?|[a-z_][\w.-]*+=[^\s\]]*+)[ \t]++)"
 """What programs write between time and level: process, thread, request, as numbers, in brackets or with a name."""
 _LEVEL_BEHIND_FIELDS = rf"(?:- )?(?P<level>[A-Z]{{3,9}}[1-5]?|[\[(<] ?{_WORDS}[1-5]?)(?: *[\])>])?{_AFTER_LEVEL}"
+_SMALL_LEVEL = "(?P<level>trace|debug|verbose|info|notice|warn(?:ing)?|err(?:or)?|crit(?:ical)?|fatal)"
+_PROCESS_OF_PINO = r"(?:\((?:[\w.-]++/)?[0-9]++(?: on [\w.-]++)?\): )?"
 _ANYTHING = r"(?: +(?:- +)?|: +|\t|$)"
 ISO_LEVEL_AND_LOGGER = timestamped(ISO, _LEVEL_AND_LOGGER)
-ISO_BRACKETED_LEVEL = timestamped(ISO, f" +{_BRACKETED_LEVEL}")
+ISO_BRACKETED_LEVEL = timestamped(ISO, f" +{_BRACKETED_LEVEL}", levels=LEVELS | {"Note": INFO})
 ISO_LEVEL = timestamped(ISO, f"[ \\t]+{_BARE_LEVEL}")
+ISO_SMALL_LEVEL = timestamped(ISO, f" +{_SMALL_LEVEL}: +", sign=": ")
 ISO_FIELDS_LEVEL = timestamped(
     ISO, f"{NO_ZONE} +{_FIELD_IN_BRACKETS}{_FIELD}{{0,5}}?{_LEVEL_BEHIND_FIELDS}", levels=_LEVELS_BEHIND_FIELDS
 )
@@ -336,12 +351,13 @@ ISO_ANYTHING = timestamped(ISO, NO_ZONE + _ANYTHING)
 IN_BRACKETS_LEVEL_AND_LOGGER = timestamped(ISO, rf"\]{_LEVEL_AND_LOGGER}", before=r"\[")
 IN_BRACKETS_CHANNEL = timestamped(ISO, rf"\] (?P<logger>[\w-]+)\.{_CAPITALS}: ", before=r"\[")
 IN_BRACKETS_BRACKETED_LEVEL = timestamped(ISO, rf"\] *{_BRACKETED_LEVEL}", before=r"\[")
-IN_BRACKETS_LEVEL = timestamped(ISO, rf"\] +{_BARE_LEVEL}", before=r"\[")
+IN_BRACKETS_LEVEL = timestamped(ISO, rf"\] +{_BARE_LEVEL}{_PROCESS_OF_PINO}", before=r"\[")
 IN_BRACKETS_FIELDS_LEVEL = timestamped(
     ISO, rf"\][ \t]*+{_FIELD}{{1,6}}?{_LEVEL_BEHIND_FIELDS}", before=r"\[", levels=_LEVELS_BEHIND_FIELDS
 )
 IN_BRACKETS_ANYTHING = timestamped(ISO, rf"\]{_ANYTHING}", before=r"\[")
 SHORT_LEVEL = timestamped(SHORT, f" +{_BARE_LEVEL}")
+TIME_IN_BRACKETS_LEVEL = timestamped(TIME, rf"\] +\[?{_CAPITALS}\]?:?(?: +(?:- )?{_PROCESS_OF_PINO}|$)", before=r"\[")
 TIME_LEVEL = timestamped(TIME, f" +{_BARE_LEVEL}")
 TIME_BRACKETED_LEVEL = timestamped(TIME, f" +{_BRACKETED_LEVEL}")
 TIME_ANYTHING = timestamped(TIME, NO_ZONE + _ANYTHING)

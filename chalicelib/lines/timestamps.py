@@ -165,8 +165,8 @@ NO_ZONE = f"(?:(?!{_LOOKS_LIKE_ZONE})|(?<={_MARK}))"
 """For layouts in which any word may follow a time: what looks like a zone is looked at first."""
 _RARE = rf"(?:[Zz]|[+-][0-9]{{2}}(?::?[0-9]{{2}})?| [+-][0-9]{{2}}:?[0-9]{{2}})?+(?:{_LOOKS_LIKE_ZONE}|\[[A-Z]|[ \u00a0\u202f]?[AaPp][Mm])"
 _BEGINNING = (
-    rf"(?:<[0-9]{{1,3}}>(?:1 )?)?(?:\[?[A-Z]{{3,9}}\]?:? +(?:\[[^\[\]]*\] +)?)?\[?"
-    rf"(?:{'|'.join(stamp.pattern for stamp in (ISO, SHORT, COMPACT, MONTH, TIME))})(?:[.,:][0-9]{{1,9}})?"
+    rf"(?:<[0-9]{{1,3}}>(?:1 )?|< ?)?(?:\[?[A-Z]{{3,9}}\]?:? +(?:\[[^\[\]]*\] +)?)?\[?"
+    rf"(?:{'|'.join(stamp.pattern for stamp in (ISO, COMPACT, MONTH, TIME))}|(?<!\[){SHORT.pattern})(?:[.,:][0-9]{{1,9}})?"
     rf"(?:(?={_RARE})(?P<rare>))?"
 )
 _STATED = (

@@ -208,6 +208,7 @@ def contained(around: str, text: str) -> str:
 PRINTED = [
     ("2026-11-21 05:12:44,123 - orders.load - ERROR - no rows", (AT_MS * 1000, "ERROR", "orders.load", "no rows")),
     ("2026-11-21T05:12:44.123+02:00 [WARN] orders: slow", (AT_MS * 1000 - 1_000_000, "WARNING", "orders", "slow")),
+    ("2026-11-21 05:12:44.123 CEST [7] LOG:  42 rows", (AT_MS * 1000 - 1_000_000, "INFO", None, "42 rows")),
     ("INFO 42 rows", (AT_MS * 1000, "INFO", None, "42 rows")),
     ("E1121 03:12:45.123456    1234 controller.go:12] no rows", (AT_MS * 1000, "ERROR", "controller.go", "no rows")),
     ("no rows", (AT_MS * 1000, None, None, "no rows")),

@@ -543,6 +543,25 @@ LINES: list[tuple[str, str, tuple[str | None, str | None, str | None, str]]] = [
     ("level", "2026-11-21 03:12:45 ERROR2 gone", ("2026-11-21T03:12:45", "ERROR", None, "gone")),
     ("level", "2026/11/21 03:12:45 DEBUG-4 up a=b", ("2026-11-21T03:12:45", "DEBUG", None, "up a=b")),
     ("bracketed-level-only", "[ warn] slow", (None, "WARNING", None, "slow")),
+    ("bracketed-level", "21.11.2026 03:12:45.123 *ERROR* [main] gone", ("2026-11-21T03:12:45.123", "ERROR", None, "[main] gone")),
+    ("bracketed-level", "261121  3:12:45 [Note] up", ("2026-11-21T03:12:45", "INFO", None, "up")),
+    (
+        "brackets-level",
+        "[2026-11-21 03:12:45.123 +0100] ERROR (a/12 on h): gone",
+        ("2026-11-21T02:12:45.123", "ERROR", None, "gone"),
+    ),
+    ("brackets-level", "[11/02/26 03:12:45] WARNING  slow    a.py:7", ("2026-11-02T03:12:45", "WARNING", None, "slow    a.py:7")),
+    ("time-in-brackets", "[03:12:45.123] ERROR (12): gone", ("2026-11-22T03:12:45.123", "ERROR", None, "gone")),
+    ("time-in-brackets", "[03:12:45] [WARN] slow", ("2026-11-22T03:12:45", "WARNING", None, "slow")),
+    (
+        "jboss",
+        "2026-11-21 03:12:45,123 WARN  [org.jboss.as] (MSC (1) thread 1-2) slow: 3 s",
+        ("2026-11-21T03:12:45.123", "WARNING", "org.jboss.as", "slow: 3 s"),
+    ),
+    ("small-level", "2026-11-21 03:12:45 CET error: gone: 3", ("2026-11-21T02:12:45", "ERROR", None, "gone: 3")),
+    ("postgres-angles", "<2026-11-21 03:12:45.1 CET [7] a@b>FATAL:  gone", ("2026-11-21T02:12:45.1", "CRITICAL", None, "gone")),
+    ("logrus", "ERRO[2026-11-21T03:12:45+01:00] gone  a=b", ("2026-11-21T02:12:45", "ERROR", None, "gone  a=b")),
+    ("logrus", "DEBU[12345] up", (None, "DEBUG", None, "up")),
 ]
 
 
