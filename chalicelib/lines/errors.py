@@ -26,7 +26,13 @@ _WORDS = (b"err", b"fatal", b"crit", b"severe", b"fail", b"panic", b"emerg", b"a
 """Lowercase: a line without any of these states no error in words."""
 _SERILOG = re.compile(rb"\[?[0-9 :.T+-]{8,36}[ \[](?:VRB|DBG|INF|WRN|ERR|FTL)\]")
 """A line of a log with abbreviations, of which that of a fatal record is none of the words."""
-_NUMBERS: Mapping[bytes, tuple[bytes, ...]] = {b"<": (b"\n<",), **dict.fromkeys((b"I", b"W", b"E", b"F"), (b"\nE", b"\nF"))}
+_EROR = b"eror"
+"""Of log15, whose field is ``lvl``; its pairs begin with the time, ``t``."""
+_NUMBERS: Mapping[bytes, tuple[bytes, ...]] = {
+    b"<": (b"\n<",),
+    **dict.fromkeys((b"I", b"W", b"E", b"F"), (b"\nE", b"\nF")),
+    b"t": (_EROR,),
+}
 """By the first byte of a syslog or klog log: the text that states an error as a number or a letter."""
 _LETTER_IN_BRACKETS = re.compile(rb"\[[0-9-]{10} [0-9:,.]{8,15} [A-Z] [0-9]")
 _LETTERS_IN_BRACKETS = (b" E ", b" F ", b" C ")
@@ -96,7 +102,8 @@ def _signs(body: bytes) -> tuple[bytes, ...]:
     """The texts that state an error as a number or a letter, by the first line."""
     first = body[:1]
     if first == b"{" or _CONTAINER.match(body):
-        return _numbers_of_json(body)
+        numbers = _numbers_of_json(body)
+        return (*numbers, _EROR) if b"lvl" in body[:_HEAD_BYTES] else numbers
     if first == b"[" and _LETTER_IN_BRACKETS.match(body):
         return _LETTERS_IN_BRACKETS
     return (b"FTL",) if _SERILOG.match(body) else _NUMBERS.get(first, ())

@@ -355,8 +355,8 @@ def test_exception_in_the_fields_of_a_record(fields: dict[str, Any], text: str) 
     assert explained is not None and explained.decode().startswith(f"ERROR failed\n{text}")
 
 
-@pytest.mark.parametrize("lines", [[{"level": 30}, {"level": 50}], [{"level": 50}]])
-def test_numbers_of_errors_count_within_containers(lines: list[dict[str, int]]) -> None:
+@pytest.mark.parametrize("lines", [[{"level": 30}, {"level": 50}], [{"level": 50}], [{"lvl": "info"}, {"lvl": "eror"}]])
+def test_numbers_of_errors_count_within_containers(lines: list[dict[str, Any]]) -> None:
     said = [json.dumps({**each, "time": AT_MS, "pid": 1, "msg": "x"}, separators=(",", ":")) for each in lines]
     for around in ("docker", "cri", "telemetry"):
         assert count_errors("".join(contained(around, each) + "\n" for each in said).encode()) == 1
