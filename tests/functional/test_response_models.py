@@ -259,7 +259,7 @@ def test_responses_to_agents() -> None:
     attributes = {
         "X-Amz-Firehose-Common-Attributes": json.dumps({"commonAttributes": {"runlake.fqn": "svc.a", "runlake.run_id": "r1"}})
     }
-    otlp = {"resourceLogs": [{"scopeLogs": [{"logRecords": [{"body": {"stringValue": "one"}}, {"timeUnixNano": "x"}]}]}]}
+    otlp = {"resourceLogs": [{"scopeLogs": [{"logRecords": [{"body": {"stringValue": "one"}}, 7]}]}]}
     with installed(World()):
         stored = send("POST", "/v1/agents/fluent", [record, 1])
         check("AgentItems", agents_models.StoredItems, stored)

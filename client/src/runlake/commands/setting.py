@@ -48,7 +48,7 @@ def status(session: Session, fqn: str, run_id: str | None, as_json: bool) -> Non
             *([("lost by its client", f"{facts['lostLines']} lines")] if facts["lostLines"] else []),
             ("lines", str(facts["lines"])),
             ("size", size_of(facts["bytes"])),
-            ("zone", facts["zone"] or "none stated: times without one are in UTC"),
+            ("zone", facts.get("zone") or "none stated: times without one are in UTC"),
             ("started", time_of(facts["startedMs"])),
             *_activity_rows(facts),
             ("duration", duration_of(facts["durationMs"])),
