@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC
 from fnmatch import fnmatchcase
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -552,7 +553,7 @@ def _found_events(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:
     else:
         lines = [line.encode() for line in run.slice(first, min(run.total, first + limit + 1))]
         format_ = detect_log_format(b"\n".join(line.encode() for line in run.slice(0, min(run.total, 100))))
-        found = [dict(browsed_event(event)) for event in parse_lines(enumerate(lines, first), format_, final=True)]
+        found = [dict(browsed_event(event)) for event in parse_lines(enumerate(lines, first), format_, UTC, final=True)]
     after = str(found[limit]["line"]) if limit < len(found) else None
     names = ("line", "lines", "severity", "hasData")
     events = [{name: event[name] for name in names} if query.get("outline") == "true" else event for event in found[:limit]]
