@@ -16,6 +16,10 @@ MAX_NAME_CHARS = 40
 """Of a candidate's rule and family in the catalog."""
 MAX_CANDIDATES = 3
 MAX_BYTES = 2500
+PIECE_BYTES = 8 * 1024 * 1024
+"""Of a GET."""
+STEP_BYTES = 256 * 1024
+"""Searched between two looks at the clock: a tenth of a second if the log is made to be slow."""
 REQUEST_BYTES = 16 * 1024 * 1024
 """The end of a log that a request reads: about a second."""
 REQUEST_S = 5.0

@@ -26,6 +26,7 @@ from chalicelib.explanation.texts import (
     message_of,
     quick_level,
     source_and_message,
+    usual_form,
 )
 from chalicelib.explanation.wrappers import (
     ADVICE,
@@ -125,11 +126,6 @@ _MIN = 0.05
 _USUAL = 0.4
 """The share of what stands in successful runs, too."""
 _NUMBERS, _WORDS = re.compile("[0-9]+"), re.compile(r"[^\W\d_]{2,}")
-
-
-def usual_form(message: str) -> str:
-    """A message with its numbers replaced: so runs of one pipeline are compared."""
-    return _NUMBERS.sub("0", message)
 
 
 def rank(evidence: Evidence, progress: int, end: RunEnd | None, usual: Collection[str] = ()) -> list[ScoredLine]:

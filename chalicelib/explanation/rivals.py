@@ -10,7 +10,7 @@ from functools import lru_cache
 from chalicelib.explanation.course import Course
 from chalicelib.explanation.evidence import MAX_INCIDENTS
 from chalicelib.explanation.scored_line import ScoredLine
-from chalicelib.explanation.texts import ERRORS, FATAL, INFO, PLAIN, WARNINGS
+from chalicelib.explanation.texts import ERRORS, FATAL, INFO, PLAIN, WARNINGS, usual_form
 from chalicelib.explanation.wrappers import (
     CLEANING,
     CONCLUSION,
@@ -33,7 +33,6 @@ _LEAST, _SIGN = 0.4, 0.55
 _BEHIND, _DISMISSED, _COUNTS = 0.02, 0.6, 0.3
 """How far a finding stays behind the other one; its share; the least score of one that is compared."""
 _NOT_SIGNS = ("exit-signal", "output", "last-line", "warning-record", "trace-top")
-_NUMBERS = re.compile("[0-9]+")
 _ATTEMPT = re.compile(r"\b(?:attempt|try|retry) #?(\d{1,4})\b", re.IGNORECASE)
 _PLACE = re.compile(r"((?:psql:)?[^\s:]{1,200}):(\d{1,7})(?::\d{1,7})?: ")
 _TEST_TITLE = re.compile(r"\s*(?:● \S.{0,200} › |[1-9][0-9]*\) \S|(?:FAIL|ERROR): test\w* \(|-{70}$)")
@@ -58,7 +57,7 @@ class _Rivals:
         self.course = course
         places: dict[str, list[ScoredLine]] = {}
         for each in findings:
-            places.setdefault(_form(each), []).append(each)
+            places.setdefault(usual_form(each.message), []).append(each)
         self.recurring = {each.line for of in places.values() if _is_outlived(of, course) for each in of}
         self.step = max(course.steps, default=-1)
         self.sides = {each.line for each in findings if is_of_side_activity(each, course.texts.get(each.line + 1, ""))}
@@ -78,10 +77,6 @@ def _is_outlived(of: Sequence[ScoredLine], course: Course) -> bool:
     first, last = min(each.line for each in of), max(each.line for each in of)
     late = sum(each.line >= course.begin for each in of)
     return max(course.begin, first) >= last or course.works_between(first, last) >= max(_WORKS, late)
-
-
-def _form(finding: ScoredLine) -> str:
-    return _NUMBERS.sub("0", finding.message)
 
 
 def _is_of(finding: ScoredLine, program: str) -> bool:
@@ -149,7 +144,11 @@ def _is_recurring(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool
 
 def _is_answered(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
     """The run answered it, and failed later."""
-    return weak.line < strong.begin and _form(weak) != _form(strong) and rivals.course.is_answered(weak.line, strong.begin)
+    return (
+        weak.line < strong.begin
+        and usual_form(weak.message) != usual_form(strong.message)
+        and rivals.course.is_answered(weak.line, strong.begin)
+    )
 
 
 def _is_before_command(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
@@ -192,7 +191,9 @@ def _is_after_failed_step(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine)
 
 def _is_continued(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
     """The run went on with the same work."""
-    is_earlier = weak.line < strong.begin and strong.line not in rivals.counts and _form(weak) != _form(strong)
+    is_earlier = (
+        weak.line < strong.begin and strong.line not in rivals.counts and usual_form(weak.message) != usual_form(strong.message)
+    )
     return is_earlier and not _is_conclusion_of(weak, strong) and rivals.course.is_continued(weak.line, strong.line)
 
 
@@ -326,12 +327,12 @@ def _forms_of_records(findings: Sequence[ScoredLine]) -> set[str]:
     """Forms of records that no trace follows."""
     starts = {each.start for each in findings if each.start is not None}
     first = min(starts) if len(starts) >= MAX_INCIDENTS else -1  # earlier traces were forgotten
-    return {_form(each) for each in findings if each.start is None and each.line not in starts and each.line > first}
+    return {usual_form(each.message) for each in findings if each.start is None and each.line not in starts and each.line > first}
 
 
 def _alone(finding: ScoredLine, records: Collection[str]) -> ScoredLine:
     """A trace apart from the record before it, if that is one of several alike of another activity."""
-    is_apart = finding.start is not None and _NUMBERS.sub("0", finding.context) in records
+    is_apart = finding.start is not None and usual_form(finding.context) in records
     return replace(finding, source="", context="", level=PLAIN) if is_apart else finding
 
 

@@ -22,17 +22,21 @@ from chalicelib.errors import (
     UnavailableError,
 )
 from chalicelib.explanation.explainer import Explainer
-from chalicelib.explanation.explanation import LATE_BYTES, REQUEST_BYTES, REQUEST_S, Explanation, explanation_of
+from chalicelib.explanation.explanation import (
+    LATE_BYTES,
+    PIECE_BYTES,
+    REQUEST_BYTES,
+    REQUEST_S,
+    STEP_BYTES,
+    Explanation,
+    explanation_of,
+)
 from chalicelib.explanation.usual_lines import UsualLines
 from chalicelib.ports import Clock, ObjectStore, Run, RunEnd
 from chalicelib.runlog.artifact import Artifact, find_artifact
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.reader import LogRange, Reader
 
-PIECE_BYTES = 8 * 1024 * 1024
-"""Of a GET."""
-STEP_BYTES = 256 * 1024
-"""Searched between two looks at the clock: a tenth of a second if the log is made to be slow."""
 CHECKPOINT_S = 5.0
 """A pass that is killed loses so much and a piece."""
 MAX_LOG_BYTES = 2 * 1024 * 1024 * 1024

@@ -36,6 +36,7 @@ _LETTER = re.compile(rb"([EFWI])\d{4} \d|\d{4}-\d\d-\d\d[T ][\d:.,]{8,15}Z? ([EF
 _OF_LETTER = {b"E": ERRORS, b"F": FATAL, b"W": WARNINGS, b"I": INFO}
 """Levels of one letter, as of glog, or after the time."""
 _NO_WORD = re.compile(rb"level|[^a-z]")
+_NUMBERS = re.compile("[0-9]+")
 _SPACES = re.compile(r"\s+")
 _BEFORE = re.compile(
     r"[a-z][\w.-]{1,60} *\|(?: +(?=\S)| *$)|\[[a-z][\w-]{1,40} *\] (?=\S)|(?:std(?:err|out)): |##\[error\] ?|> ?(?=\[)"
@@ -138,6 +139,11 @@ def container_of(raw: bytes) -> str:
     """The container that a line names, as those of Docker Compose do; empty if none."""
     container = _CONTAINER.match(raw)
     return container[1].decode() if container else ""
+
+
+def usual_form(message: str) -> str:
+    """A message with its numbers replaced: lines that say the same of other things have the same form."""
+    return _NUMBERS.sub("0", message)
 
 
 def shorten(text: str, limit: int) -> str:

@@ -20,9 +20,9 @@ from chalicelib.errors import (
 )
 from chalicelib.explanation.bounded_lines import BoundedLines
 from chalicelib.explanation.evidence import Evidence, Incident, Note
-from chalicelib.explanation.ranking import usual_form
+from chalicelib.explanation.explanation import PIECE_BYTES, STEP_BYTES
 from chalicelib.explanation.reading import LogReader
-from chalicelib.explanation.texts import message_of
+from chalicelib.explanation.texts import message_of, usual_form
 from chalicelib.ports import SUCCEEDED, Clock, ObjectStore, Run
 from chalicelib.runlog.artifact import Artifact, find_artifact
 from chalicelib.runlog.layout import Layout
@@ -33,7 +33,6 @@ LISTED_RUNS = 20
 MAX_BYTES = 16 * 1024 * 1024
 """Of the ends of all of their logs together: about a second."""
 MAX_S = 5.0
-_PIECE_BYTES, _STEP_BYTES = 8 * 1024 * 1024, 256 * 1024
 _MAX_FORMS = 5000
 _NUMBERS = re.compile(rb"[0-9]+")
 _UNREADABLE = (DamagedLogError, ObjectNotFoundError, PreconditionFailedError, RangeNotSatisfiableError, UnavailableError)
@@ -46,7 +45,7 @@ class UsualLines:
         self._store, self._layout, self._runs, self._clock = store, layout, runs, clock
 
     def of(self, run: Run) -> frozenset[str]:
-        """The forms (``ranking.usual_form``) of messages in the last one or two successful runs of a run's pipeline, of at most ``MAX_BYTES``
+        """The forms (``texts.usual_form``) of messages in the last one or two successful runs of a run's pipeline, of at most ``MAX_BYTES``
         from the ends of their logs, as far as ``MAX_S`` allows and they can be read. Requests: a page of rows, a HEAD for each log, a GET for
         each 8 MiB. Raises UnavailableError if the rows cannot be read."""
         deadline, left, forms = Deadline(self._clock, MAX_S), MAX_BYTES, _Forms()
@@ -80,9 +79,9 @@ class UsualLines:
         return log.bytes - begin
 
     def _steps(self, log: Artifact, begin: int) -> Iterator[bytes]:
-        for at in range(begin, log.bytes, _PIECE_BYTES):
-            piece = self._store.get(log.key, at, min(at + _PIECE_BYTES, log.bytes), if_match=log.etag).body
-            yield from (piece[step : step + _STEP_BYTES] for step in range(0, len(piece), _STEP_BYTES))
+        for at in range(begin, log.bytes, PIECE_BYTES):
+            piece = self._store.get(log.key, at, min(at + PIECE_BYTES, log.bytes), if_match=log.etag).body
+            yield from (piece[step : step + STEP_BYTES] for step in range(0, len(piece), STEP_BYTES))
 
 
 class _Forms:

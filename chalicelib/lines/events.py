@@ -148,8 +148,9 @@ def count_continuation_lines(lines: Iterable[bytes], format: LogFormat = PLAIN, 
     read = format.reader(time_parser)
     count, uncertain, previous = 0, True, b""
     for raw in lines:
-        indented = raw[:1] in INDENTATION or (not count and _JAVA_LEVEL.match(raw) is not None)
-        if not (certainly_continues(raw) or (indented and raw[:1] not in INDENTATION)) and (
+        is_second = not count and _JAVA_LEVEL.match(raw) is not None
+        indented = is_second or raw[:1] in INDENTATION
+        if not (is_second or certainly_continues(raw)) and (
             read(decode_line(raw)) is not None or not (indented or uncertain or _follows(raw, previous))
         ):
             break

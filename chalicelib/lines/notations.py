@@ -12,7 +12,8 @@ from functools import cache
 
 from chalicelib.lines.zones import ZONE_NAME
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+MONTH_NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTHS = tuple(map(str.lower, MONTH_NAMES))
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _MONTH = (
     "(?P<month>(?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
@@ -73,26 +74,26 @@ def iso_notation(text: str) -> str | None:
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """Compiled on first use: few logs need all."""
+def compiled_once(pattern: str) -> re.Pattern[str]:
+    """A pattern that is compiled on first use: few logs need all."""
     return re.compile(pattern, re.ASCII)
 
 
 def _of_date(head: str) -> str | None:
-    before = _compiled(_BEFORE).match(head)
+    before = compiled_once(_BEFORE).match(head)
     if before is None:
         return None
     for pattern in _DATES:
-        date = _compiled(pattern).match(head, before.end())
+        date = compiled_once(pattern).match(head, before.end())
         if date is None:
             continue
-        time = _compiled(_TIME).match(head, date.end())
+        time = compiled_once(_TIME).match(head, date.end())
         if time is None and pattern is _COMPACT:
-            time = _compiled(_COMPACT_TIME).match(head, date.end())
+            time = compiled_once(_COMPACT_TIME).match(head, date.end())
         if time is None:
             continue
         end, zone, year = time.end(), "", date["year"]
-        if year is None and (behind := _compiled(_YEAR_BEHIND).match(head, end)):
+        if year is None and (behind := compiled_once(_YEAR_BEHIND).match(head, end)):
             end, zone, year = behind.end(), behind["zone"] or "", behind["year"]
         if year is not None:
             return f"{head[: before.start('date')]}{_iso_date(date, year)} {_iso_time(time)}{zone}{head[end:]}"
@@ -120,13 +121,13 @@ def _iso_time(time: re.Match[str]) -> str:
 
 def _of_time(head: str) -> str | None:
     """A time alone, of a 12-hour clock."""
-    time = _compiled(_TIME_ALONE).match(head)
+    time = compiled_once(_TIME_ALONE).match(head)
     return f"{head[: time.start('time')]}{_iso_time(time)}{head[time.end() :]}" if time and time["half"] else None
 
 
 def _of_number(head: str) -> str | None:
     """Seconds, milliseconds, microseconds or nanoseconds since the epoch."""
-    found = next((found for pattern in _NUMBERS if (found := _compiled(pattern).match(head))), None)
+    found = next((found for pattern in _NUMBERS if (found := compiled_once(pattern).match(head))), None)
     if found is None:
         return None
     fraction = "".join(digits or "" for digits in found.group("ms", "us", "ns", "fraction"))[:9]

@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from functools import cache
+from functools import cached_property
 from typing import TypeVar
 
 from chalicelib.lines.levels import LEVELS
-from chalicelib.lines.notations import iso_notation, may_begin_with_time
+from chalicelib.lines.notations import MONTH_NAMES, compiled_once, iso_notation, may_begin_with_time
 from chalicelib.lines.zones import MOST_HOURS, ZONE_NAME, is_zone_name, zone_in_text
 
 FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
@@ -32,8 +32,7 @@ _ONE_US = timedelta(microseconds=1)
 _SCALE = (0, 100_000, 10_000, 1000, 100, 10, 1)
 _MAX_CACHED, _MAX_ZONES = 10_000, 10
 _HEAD_CHARS = 256
-_MONTH_NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, start=1)}
+_MONTHS = {name: number for number, name in enumerate(MONTH_NAMES, start=1)}
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -121,7 +120,7 @@ def _time(text: str) -> DateFields:
 
 
 _CLOCK = "[0-9]{2}:[0-9]{2}:[0-9]{2}"
-_ANY_MONTH = f"(?:{'|'.join(_MONTH_NAMES)})"
+_ANY_MONTH = f"(?:{'|'.join(MONTH_NAMES)})"
 _DATE, _DATED_CLOCK = "[0-9]{4}[-/.][0-9]{2}[-/.][ 0-9][0-9]", "[ 0-9][0-9]:[0-9]{2}:[0-9]{2}"
 _SEPARATOR = "[Tt _.,:-]"
 ISO = TimestampFormat(
@@ -210,6 +209,10 @@ class TimestampParser:
 
         return read
 
+    @cached_property
+    def _month(self) -> ReadTimestamp:
+        return self.reader(MONTH)
+
     def parse_text(self, text: str) -> int | None:
         """Parses a field's text: a date and time in any notation of text lines, or a number since the epoch."""
         if len(text) > _MAX_TEXT_CHARS:
@@ -223,7 +226,7 @@ class TimestampParser:
             return self.parse_text(iso)
         found = _WITHOUT_YEAR.match(text)
         rest = found and self._rests[text[found.end() :]]
-        us = self.reader(MONTH)(found[0], None, rest[1]) if found and rest else None
+        us = self._month(found[0], None, rest[1]) if found and rest else None
         return us + rest[0] if us is not None and rest else None
 
     def parse_number(self, number: float) -> int | None:
@@ -269,17 +272,17 @@ def rewritten(text: str) -> str | None:
     """A line with its time in ISO's notation, and with marks around a zone that layouts do not read; None if that is how it is."""
     if not may_begin_with_time(text):
         return None
-    beginning = _compiled(_BEGINNING).match(text, 0, _HEAD_CHARS)
+    beginning = compiled_once(_BEGINNING).match(text, 0, _HEAD_CHARS)
     if beginning is not None and not text[:1].isalpha():
         return None if beginning["rare"] is None else _with_marks(text, beginning.end())
     if (iso := iso_notation(text)) is not None:
-        text, beginning = iso, _compiled(_BEGINNING).match(iso, 0, _HEAD_CHARS)
+        text, beginning = iso, compiled_once(_BEGINNING).match(iso, 0, _HEAD_CHARS)
     return _with_marks(text, beginning.end()) or iso if beginning and beginning["rare"] is not None else iso
 
 
 def _with_marks(text: str, at: int) -> str | None:
     """A line with marks around the zone behind its time."""
-    stated = _compiled(_STATED).match(text, at)
+    stated = compiled_once(_STATED).match(text, at)
     if stated is None:
         return None
     end, (offset, name) = stated.end(), stated.group("offset", "name")
@@ -288,12 +291,6 @@ def _with_marks(text: str, at: int) -> str | None:
     if offset and offset[:1] == " " and offset[2:].isdigit() and len(offset) == 4 and int(offset[2:]) > MOST_HOURS:
         end = stated.start("offset")
     return f"{text[:at]}{_MARK}{text[at:end]}{_MARK}{text[end:]}"
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """Compiled on first use: few logs need all."""
-    return re.compile(pattern, re.ASCII)
 
 
 def is_plausible(time_ms: int, appended_ms: int) -> bool:
@@ -346,7 +343,7 @@ def _us(fields: DateFields, zone: tzinfo) -> int | None:
 def _fraction_and_zone(rest: str) -> tuple[int, str | None] | None:
     """Parses the text after the seconds: (microseconds, zone)."""
     fraction = _FRACTION.match(rest)
-    stated = fraction and _compiled(_STATED).fullmatch(rest, fraction.end())
+    stated = fraction and compiled_once(_STATED).fullmatch(rest, fraction.end())
     if not fraction or not stated or (stated["name"] and not is_zone_name(stated["name"].strip(" ()[]"))):
         return None
     return int((fraction["fraction"] or "0").ljust(6, "0")[:6]), stated[0] or None

@@ -55,9 +55,7 @@ def _of_heads(layout: LineLayout) -> LineMatcher:
             beginning = (translated(before), translated(before + layout.stamp.pattern).first) if is_split else None
             return FixedMatcher(heads, layout, translated(tail.replace(NO_ZONE, "")), beginning)
     stamp, is_guarded, tail = layout.pattern.partition(NO_ZONE)
-    if is_guarded and layout.around is not None and layout.around[0] not in ("", OPTIONAL_PRIORITY):
-        stamp = f"(?P<stamp>{stamp})"
-    return PatternMatcher(layout, translated(stamp + tail), is_guarded=bool(is_guarded))
+    return PatternMatcher(layout, translated(f"(?P<stamp>{stamp}){tail}" if is_guarded else stamp))
 
 
 def _forms(stamp: TimestampFormat) -> Iterator[tuple[str, Places | None]]:

@@ -283,13 +283,11 @@ class FixedMatcher:
 
 
 class PatternMatcher:
-    """For other formats: one pattern matches the whole head. Each distinct second is parsed once by the row parser.
+    """For other formats: one pattern matches the whole head. Each distinct second is parsed once by the row parser. Lines with what may be a
+    zone behind the group ``stamp`` are left to the row parser."""
 
-    ``is_guarded``: lines with what may be a zone behind their time are left to the row parser. Where the time ends is known from the group
-    ``stamp``, or else from the lengths of the groups in front of it, of which a level is a priority in angle brackets."""
-
-    def __init__(self, layout: LineLayout, pattern: GroupPattern, *, is_guarded: bool) -> None:
-        self._layout, self._pattern, self._is_guarded = layout, pattern, is_guarded
+    def __init__(self, layout: LineLayout, pattern: GroupPattern) -> None:
+        self._layout, self._pattern = layout, pattern
         self._columns = _Columns(layout, pattern)
         self.first = _table_of(pattern.first)
 
@@ -302,20 +300,13 @@ class PatternMatcher:
         starts = block.starts[candidates]
         heads = _extracted(texts_from(block, candidates, starts), self._pattern.patterns)
         us, has_time = np.zeros(len(candidates), np.int64), np.zeros(len(candidates), np.bool_)
-        is_sure = ~begins_zone(block, starts + self._stamp_sizes(heads)) if self._is_guarded else True
+        is_sure: Bools | bool = True
+        if "stamp" in self._pattern.groups:
+            is_sure = ~begins_zone(block, starts + np.asarray(pc.fill_null(pc.binary_length(heads.field("stamp")), 0)))
         if read is not None:
             matched = np.flatnonzero(~np.asarray(heads.is_null()))
             us[matched], has_time[matched] = self._times(heads.take(pa.array(matched)), read)
         return self._columns.of(candidates, heads, us, has_time, starts, is_sure)
-
-    def _stamp_sizes(self, heads: pa.StructArray) -> Ints:
-        groups = self._pattern.groups
-        marks = {"stamp": 0} if "stamp" in groups else {"second": 0, "fraction": 1, "zone": 0, "level": 2}
-        sizes = np.zeros(len(heads), np.int64)
-        for name in marks.keys() & groups:
-            size = np.asarray(pc.fill_null(pc.binary_length(heads.field(name)), 0))
-            sizes += size + marks[name] * (size > 0)
-        return sizes
 
     def _times(self, heads: pa.StructArray, read: ReadTimestamp) -> tuple[Ints, Bools]:
         """Microseconds since the epoch, and whether the second is a valid one."""

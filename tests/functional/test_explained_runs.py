@@ -134,7 +134,7 @@ def test_log_of_another_run_that_cannot_be_read_is_left_out(world: Ended) -> Non
 def test_comparison_ends_with_its_time_and_its_bytes(
     world: Ended, monkeypatch: pytest.MonkeyPatch, max_bytes: int, pause_s: float, expected: list[int]
 ) -> None:
-    monkeypatch.setattr(usual_lines, "_PIECE_BYTES", 8)
+    monkeypatch.setattr(usual_lines, "PIECE_BYTES", 8)
     monkeypatch.setattr(usual_lines, "MAX_BYTES", max_bytes)
     runs = [Run(ONE.fqn, f"earlier-{number}") for number in range(2)]
     for run in runs:

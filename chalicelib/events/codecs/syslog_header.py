@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import Any
 
+from chalicelib.lines.notations import MONTH_NAMES
 from chalicelib.lines.timestamps import ISO, MONTH, TimestampParser
 
 NIL = "-"
@@ -22,8 +23,7 @@ _BOM = "\ufeff"
 _MAX_SD_CHARS = 32 * 1024
 """An event's data is limited: longer elements stay in the message."""
 _US_OF_MS = 1000
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_MONTH = f"(?i:{'|'.join(_MONTHS)})"
+_MONTH = f"(?i:{'|'.join(MONTH_NAMES)})"
 _YEAR, _DAY = "(?:19|20)[0-9]{2}", "[0-9]{1,2}"
 _END = "(?= |:(?: |$)|$)"
 _WEEKDAY = "(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +)?"
@@ -177,7 +177,7 @@ class HeaderParser:
         if year is None:
             us = self._month(f"{month.capitalize()} {day:>2} {clock}", groups["fraction"], zone)
         else:
-            number = groups["m"] or str(_MONTHS.index(month.capitalize()) + 1)
+            number = groups["m"] or str(MONTH_NAMES.index(month.capitalize()) + 1)
             us = self._iso(f"{year}-{number:0>2}-{day:0>2} {clock}", groups["fraction"], zone)
         return us if us is None or us >= 0 else None
 
