@@ -76,6 +76,18 @@ def world() -> Ended:
     return Ended()
 
 
+def unreadable(key: str) -> Callable[[str, Callable[[], Any]], Any]:
+    """An object that the store never returns."""
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        assert isinstance(call, Call)
+        if call.arguments[0] == key:
+            raise StoreUnavailableError("injected")
+        return call()
+
+    return gate
+
+
 @pytest.mark.behavior("A failed run names the line that explains it, without delaying its end or other runs.")
 def test_failed_run_is_explained_in_the_next_tick(world: Ended, capsys: pytest.CaptureFixture[str]) -> None:
     world.end(ONE)
@@ -118,14 +130,7 @@ def test_log_of_another_run_that_cannot_be_read_is_left_out(world: Ended) -> Non
     world.end(ONE, "ERROR orders holds no rows\n" + NOISE)
     archived = Run(ONE.fqn, "archived")
     world.end(archived, NOISE, RunEnd("succeeded"))
-
-    def gate(operation: str, call: Callable[[], Any]) -> Any:
-        assert isinstance(call, Call)
-        if call.arguments[0] == world.layout.logs(archived):
-            raise StoreUnavailableError("injected")
-        return call()
-
-    with world.installed(gate):
+    with world.installed(unreadable(world.layout.logs(archived))):
         compact()
     assert world.lines(ONE) is not None
 
@@ -175,14 +180,7 @@ def test_lost_run_is_explained(world: Ended) -> None:
 def test_run_is_retired_once_it_is_explained_or_cannot_be(world: Ended) -> None:
     world.end(ONE)
     world.end(TWO)
-
-    def gate(operation: str, call: Callable[[], Any]) -> Any:
-        assert isinstance(call, Call)
-        if call.arguments[0] == world.layout.logs(TWO):
-            raise StoreUnavailableError("injected")
-        return call()
-
-    with world.installed(gate):
+    with world.installed(unreadable(world.layout.logs(TWO))):
         world.clock.advance(22 * 60)
         assert compact() == did(), "both still await their explanations"
         assert (world.lines(ONE), world.lines(TWO)) == ([1], None)
