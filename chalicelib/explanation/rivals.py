@@ -35,6 +35,8 @@ _BEHIND, _DISMISSED, _COUNTS = 0.02, 0.6, 0.3
 _NOT_SIGNS = ("exit-signal", "output", "last-line", "warning-record", "trace-top")
 _ATTEMPT = re.compile(r"\b(?:attempt|try|retry) #?(\d{1,4})\b", re.IGNORECASE)
 _PLACE = re.compile(r"((?:psql:)?[^\s:]{1,200}):(\d{1,7})(?::\d{1,7})?: ")
+_MILD_REPORT = re.compile(r":\d+: (?:note|info|style|hint|warning): ")
+"""What compilers and checkers of code report beside errors."""
 _TEST_TITLE = re.compile(r"\s*(?:● \S.{0,200} › |[1-9][0-9]*\) \S|(?:FAIL|ERROR): test\w* \(|-{70}$)")
 """What precedes the exception of a failed test."""
 _QUOTED = re.compile(r"> |\| |<[!a-zA-Z/]|remote: ")
@@ -254,7 +256,8 @@ def _is_missing_result(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) ->
 def _is_later_statement(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
     """A later place in a file that a program reads to its end."""
     one, other = _PLACE.match(weak.message), _PLACE.match(strong.message)
-    return one is not None and other is not None and one[1] == other[1] and strong.line < weak.line and int(other[2]) < int(one[2])
+    is_later = one is not None and other is not None and one[1] == other[1] and int(other[2]) < int(one[2])
+    return is_later and strong.line < weak.line and not _MILD_REPORT.search(strong.message)
 
 
 def _is_explained(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
