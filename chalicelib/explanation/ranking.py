@@ -181,7 +181,15 @@ def _is_in_trace(note: Note, evidence: Evidence) -> bool:
 def _reported_before(findings: list[ScoredLine]) -> list[ScoredLine]:
     """A known failure that is reported right before an exception that says little is the cause of the exception."""
     vague = [each for each in findings if not each.family and _says_little(each)]
+    ends = {(each.line, tool[0]) for each in findings if CONCLUSION.search(each.message) and (tool := _TOOL.match(each.message))}
+    findings = [replace(each, score=max(each.score, UNSURE)) if _is_ended(each, ends) else each for each in findings]
     return [replace(each, score=max(each.score, _score_before(each, vague))) if _states_cause(each) else each for each in findings]
+
+
+def _is_ended(finding: ScoredLine, ends: Collection[tuple[int, str]]) -> bool:
+    """Whether the next line is that with which the same program gives up."""
+    tool = _TOOL.match(finding.message)
+    return tool is not None and (finding.line + 1, tool[0]) in ends
 
 
 def _says_little(finding: ScoredLine) -> bool:

@@ -32,7 +32,7 @@ _R_PLACE = re.compile(rb"(?:\d+: )?In [^\n]{1,150} :$|Warning messages?:$")
 _ANNOUNCE_BYTES = 300
 TESTED = len(LEVEL_NAMES)
 """In place of the level of a line whose details a failed test reports."""
-_SENTENCE = re.compile(rb"[ \t>|*-]*+(?!ERROR|INFO)[A-Za-z]{2}")
+_SENTENCE = re.compile(rb"[ \t>|*-]*+(?!ERROR|INFO|PASS: )[A-Za-z]{2}")
 _WORD = re.compile(rb"[A-Za-z\xc3-\xe1\xe3-\xf4]")
 """A letter. No lines and marks of Unicode, whose first byte is 0xe2."""
 _OUTPUT_LINES = 3
@@ -50,6 +50,10 @@ _TEST = re.compile(rb" *(?:\xe2\x97\x8f \S[^\n]{0,200} \xe2\x80\xba |FAIL +\S+ >
 """The name of a failed test, of Jest and of Vitest."""
 _GO_LOG = re.compile(rb" +\w+_test\.go:\d+: [^\n]{0,200}\b(?:want|got|expected|unexpected|error|fail|should|not)")
 """What a test of Go reports; before its failure with option -v, otherwise after it."""
+_GO_FRAMES = re.compile(
+    rb"(?:(?:\[[^\]\n]{1,100}\] |[a-z][\w.-]{1,60} *\| )?(?:\t\S{1,300}\.go:\d+[^\n]{0,40}|created by [^\n]{1,300}|[\w./*()\[\]-]{1,300}\([^\n]{0,400}\))\r?\n)+"
+)
+"""The frames after the line of a goroutine, behind the prefix of a container."""
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _TAIL_PIECE = 1024
 """Bytes in which the end of the last line with text is sought at once."""
@@ -277,6 +281,8 @@ class _BlockReader:
         else:
             self._look_at_text(raw, kinds)
         self._line, self._at = self._line + self._step, end + 1
+        if (raw.endswith(b"]:") and b"goroutine " in raw) and (frames := _GO_FRAMES.match(self._block, self._at)):
+            self._pass(frames.end())
 
     def _look_at_trace(self, raw: bytes, kinds: int) -> None:
         reader = self._reader
@@ -318,15 +324,11 @@ class _BlockReader:
             before = note if level != PLAIN else self._before()
             reader.traces.note_exception(note, before)
             note = note._replace(role="test") if _TEST.match(before.raw) else note
-        note = note._replace(role="test") if raw.startswith(b"E   ") else note
+        note = note._replace(role="test") if raw.startswith(b"E   ") or _GO_LOG.match(raw) else note
         if kinds & EXIT and _reports_exit(raw):
             for line, output in self._back(_OUTPUT_LINES):
                 if line > reader.traces.end:
                     reader.evidence.add(Note.of(line, output, reader.progress, "output"), PLAIN)
-        if raw.startswith(b"--- FAIL: "):
-            for line, log in self._back(2):
-                if _GO_LOG.match(log):
-                    reader.evidence.add(Note.of(line, log, reader.progress, "test"), PLAIN)
         reader.evidence.add(note, level)
         if level == INFO:
             reader.progress += 1

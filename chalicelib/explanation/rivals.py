@@ -37,6 +37,7 @@ _ATTEMPT = re.compile(r"\b(?:attempt|try|retry) #?(\d{1,4})\b", re.IGNORECASE)
 _PLACE = re.compile(r"((?:psql:)?[^\s:]{1,200}):(\d{1,7})(?::\d{1,7})?: ")
 _MILD_REPORT = re.compile(r":\d+: (?:note|info|style|hint|warning): ")
 """What compilers and checkers of code report beside errors."""
+_END_OF_SHELL = re.compile(r": (?:line )?\d+: .{1,200}: (?:unbound variable|parameter (?:null or )?not set|bad substitution|readonly variable)$")
 _TEST_TITLE = re.compile(r"\s*(?:● \S.{0,200} › |[1-9][0-9]*\) \S|(?:FAIL|ERROR): test\w* \(|-{70}$)")
 """What precedes the exception of a failed test."""
 _QUOTED = re.compile(r"> |\| |<[!a-zA-Z/]|remote: ")
@@ -241,6 +242,11 @@ def _is_of_program(finding: ScoredLine) -> bool:
     return finding.start is None and finding.level == PLAIN and _PROGRAM.match(finding.message) is not None
 
 
+def _is_before_end_of_shell(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """A shell ends with some errors, whatever it did about others."""
+    return weak.line < strong.line and weak.level == PLAIN and _END_OF_SHELL.search(strong.message) is not None
+
+
 def _is_missing_result(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
     """A file that the command before should have written."""
     return (
@@ -281,6 +287,7 @@ _RULES: Sequence[tuple[_Rule, float, bool]] = (
     (_is_recurring, _SIGN, False),
     (_is_answered, _SIGN, False),
     (_is_before_command, _LEAST, False),
+    (_is_before_end_of_shell, _LEAST, False),
     (_is_cleaning, _LEAST, True),
     (_is_aftermath, _SIGN, True),
     (_is_missing_result, _SIGN, True),

@@ -40,7 +40,7 @@ _NUMBERS = re.compile("[0-9]+")
 _SPACES = re.compile(r"\s+")
 _BEFORE = re.compile(
     r"[a-z][\w.-]{1,60} *\|(?: +(?=\S)| *$)|\[[a-z][\w-]{1,40} *\] (?=\S)|(?:std(?:err|out)): |##\[error\] ?|> ?(?=\[)"
-    r"|#\d+ (?:\d+\.\d+ )?(?=[A-Za-z])|│ (?=Error)|(?:remote|stderr): "
+    r"|#\d+ (?:\d+\.\d+ +(?=\S)|(?=[A-Za-z]))|│ (?=Error)|(?:remote|stderr): "
 )
 _LEVEL_IN_BRACKETS = re.compile(r"\A\[(?:ERROR|FATAL|WARNING|WARN|INFO|error|fatal|warn|info) *\] +(?=\S)")
 _AIRFLOW = re.compile(r"\[[0-9][^\]]{8,40}\] \{+[\w./-]{1,100}:[0-9]+\}+ [A-Z]{3,9} - ")

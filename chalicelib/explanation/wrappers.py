@@ -52,7 +52,7 @@ WRAPPER = re.compile(
     r"|Finished with errors?\b|Script (?:failed|terminated)|Flow run encountered|Finished in state Failed|Task run encountered an exception"
     r"|Pod .* returned a failure|error: executable .* exited|Container .* exited|failed to create (?:task|shim|container)(?!.*: )"
     r"|did not complete successfully|^Error encountered in \S+$|failed: non-zero return code$|JAVA_GATEWAY_EXITED|^-- Configuring incomplete"
-    r"|\bNo files to upload$"
+    r"|\bNo files to upload$|No test report files were found|\b[Ww]orkers? failed to (?:boot|start)\b|^Shutting down: \w+$"
     r"|^[\w.:/-]{1,40}(?: [\w.-]{1,20})?: (?:status|exit|rc|code)\W{0,3}\d{1,3}$"
     r"|error: Recipe|error: script|ld returned [0-9]+ exit status|linker command failed|^Automatic merge failed"
     r"|^FAILED: (?:\[code=\d+\] )?[^\s:]+\s*$|\bThis job failed:$|\bhook declined\)$"
@@ -121,6 +121,7 @@ COUNT = re.compile(
     r"|\b(?:errors|failures|failed|problems)\b[ :=(]+[0-9]+(?=\s*(?:$|[,;).|]))|^\W*[0-9]+ \w+(?:, [0-9]+ \w+)+\W*$"
     r"|\b[0-9]+ (?:of|out of|/) [0-9]+ (?:\w+ ){0,3}?(?:not|fail\w*|errors?|reject\w*|abort\w*|miss\w*)\b|\bwith errors?\b"
     r"|\b(?:some|several|not all) \w+(?: \w+)? (?:were|was|have|has|could|are|did|failed)\b|\berrors? (?:above|occurred)\b"
+    r"|\b[0-9]+ (?:\w+ )?(?:checked|processed|read|validated|total|passed|ok|loaded|written)\b.{0,30}\b[0-9]+ (?:invalid|bad|rejected|skipped|missing)\b"
     r"|\(pre-receive hook declined\)$",
     re.IGNORECASE,
 )
@@ -186,7 +187,7 @@ RETRY = re.compile(
 NO_ERROR = re.compile(
     r"(?:\b(?:0|[Nn]o|without(?: any)?) (?:\w+ )?(?:errors?|failures?|failed|exceptions?)\b|\b(?:errors?|failures?|failed"
     r"|exceptions?|fail|error_count|num_errors)\"?\s*+[=:]\s*+\"?(?:0(?![.0-9])|null|None|false|\[\]|\"\")"
-    r"|\[PASS(?:ED)?\]|errors? (?:rate|count|log|handler|policy)[ :=]+0|\b(?:fail_?)?[Oo]n_?[Ee]rrors?\s*[=:]|set -e|[Ee]rror [Rr]ate: 0"
+    r"|\[PASS(?:ED)?\]|(?i:errors?) (?:rate|count|log|handler|policy)[ :=]+0|\b(?:fail_?)?[Oo]n_?[Ee]rrors?\s*[=:]|set -e|[Ee]rror [Rr]ate: 0"
     r"|Success %|: (?:ok|OK|passed|PASSED|done|success)\W*$)", re.ASCII,
 )  # fmt: skip
 GENERIC = re.compile(
