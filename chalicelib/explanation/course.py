@@ -46,7 +46,7 @@ _BAD = re.compile(
 """Lines that tell of no progress."""
 _MARKS = ("0-0", "0:0", "[0", "==", "--", ">")
 """Begins of lines that report steps, even if there is only one such line."""
-_BEGIN = re.compile(r"\W*+(?=[^\s:]*\d|[\w-]++ \d)[\w./-]++(?: \d++)?")
+_BEGIN = re.compile(r"\W*+(?=[^\s:]*\d|[\w-]++ (?:\w++=)?\d)[\w./-]++(?: (?:\w++=)?\d++)?")
 """A name with a number, or followed by one."""
 _EXIT_REPORT = re.compile(
     r"\b(?:rc|code|status|exit(?:s|ed)?|return(?:s|ed)?|result|ended|left|finished|failed|FAILED|stopped|aborted|failure|error|with)\b(?: by)?"

@@ -102,6 +102,8 @@ _LAST_WORD, _LAST_DISTANCE = 0.56, 2
 """The score of words of a failure with at most so many ordinary lines after them."""
 _OTHER_TRACE, _TRACED = re.compile(rb"\s*(?:while executing|invoked from within|stack traceback:|[Bb]acktrace:|Call stack:)$"), 0.62
 """The line after an error of Tcl, Lua and others; the score of the error."""
+_REMOTE = b"remote: "
+"""The begin of what the hook of a repository answers, before the line that says that it declined."""
 _DRAWN = ("| ", "+-", "│", "╰", "├", "╭")
 """Begins of lines of tables and drawings."""
 _RELAYED = 0.75
@@ -407,18 +409,21 @@ def _doubt(message: str, role: str = "") -> float:
 
 def _of_tails(evidence: Evidence, progress: int, noted: Collection[int]) -> Iterator[ScoredLine]:
     """The last lines, and those before that a rule knows although they have no word of a failure."""
-    after = b""
+    after, is_declined = b"", False
     before = (note.raw for note in reversed(evidence.tail[:-1]))
     for place, note in enumerate(reversed(evidence.tail)):
         if _is_in_trace(note, evidence) or is_warned(note.raw, next(before, b"")):
             pass
         elif _OTHER_TRACE.match(after):
             yield ScoredLine(note.line, message_of(note.raw), "exception-line", "", _TRACED, progress - place)
+        elif is_declined and note.raw.startswith(_REMOTE):
+            is_declined = False
+            yield _of_note("detail", note._replace(role="detail", progress=progress - place), progress, False)
         elif place < _LAST_LINES:
             yield _of_tail(note, progress, place)
         elif note.line not in noted and _is_known(note):
             yield _of_note(LEVEL_NAMES[quick_level(note.raw)], note._replace(progress=progress - place), progress, False)
-        after = note.raw
+        after, is_declined = note.raw, is_declined or note.raw.rstrip().endswith(b"hook declined)")
 
 
 def _odd(note: Note, progress: int) -> ScoredLine:

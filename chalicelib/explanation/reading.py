@@ -332,7 +332,7 @@ class _BlockReader:
         reader.evidence.add(note, level)
         if level == INFO:
             reader.progress += 1
-        is_test = b"Failure/Error: " in raw[:40]
+        is_test = b"Failure/Error: " in raw[:40] or raw.rstrip().endswith((b" error: |-", b" error: |"))
         if (raw.endswith(_ENDS) or b"Msg " in raw[:80] or is_test) and _announces(raw):
             reader.detail, reader.detail_level = _DETAIL_LINES, TESTED if is_test else level
 

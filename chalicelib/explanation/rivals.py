@@ -54,10 +54,10 @@ _Rule = Callable[["_Rivals", ScoredLine, ScoredLine], bool]
 
 
 class _Rivals:
-    """The findings that are compared. ``recurring``: lines of failures alike that the run went on between."""
+    """The findings that are compared. ``recurring``: lines of failures alike that the run went on between; ``odd``: lines that are odd among those of the work."""
 
-    def __init__(self, findings: Sequence[ScoredLine], course: Course) -> None:
-        self.course = course
+    def __init__(self, findings: Sequence[ScoredLine], course: Course, odd: Collection[int]) -> None:
+        self.course, self.odd = course, odd
         places: dict[str, list[ScoredLine]] = {}
         for each in findings:
             places.setdefault(usual_form(each.message), []).append(each)
@@ -317,7 +317,7 @@ def compared(findings: Sequence[ScoredLine], course: Course) -> list[ScoredLine]
             best[each.line] = each
     records = _forms_of_records(findings)
     candidates = [_alone(each, records) for each in best.values()]
-    rivals = _Rivals(candidates, course)
+    rivals = _Rivals(candidates, course, {each.line for each in findings if each.rule == "odd-line"})
     losers: set[int] = set()
     for rule, least, takes_over in _RULES:
         for weak, strong in _pairs(candidates, rivals, rule, least, losers):
@@ -356,7 +356,7 @@ def _pairs(
 
     for at in range(len(candidates)):
         weak = candidates[at]
-        is_survivor = weak.rule == "odd-line" and rule in _GOING_ON
+        is_survivor = weak.line in rivals.odd and rule in _GOING_ON
         if weak.score >= _COUNTS and weak.rule != "last-line" and not is_survivor:
             better = [
                 other

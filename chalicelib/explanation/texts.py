@@ -39,7 +39,7 @@ _NO_WORD = re.compile(rb"level|[^a-z]")
 _NUMBERS = re.compile("[0-9]+")
 _SPACES = re.compile(r"\s+")
 _BEFORE = re.compile(
-    r"[a-z][\w.-]{1,60} *\|(?: +(?=\S)| *$)|\[[a-z][\w-]{1,40} *\] (?=\S)|(?:std(?:err|out)): |##\[error\] ?|> ?(?=\[)"
+    r"[a-z][\w.-]{1,60} *\|(?: +(?=\S)| *$)|\[(?:pod/[\w./-]{1,200}|[a-z][\w-]{1,40} *)\] (?=\S)|(?:std(?:err|out)): |##\[error\] ?|> ?(?=\[)"
     r"|#\d+ (?:\d+\.\d+ +(?=\S)|(?=[A-Za-z]))|│ (?=Error)|(?:remote|stderr): "
 )
 _LEVEL_IN_BRACKETS = re.compile(r"\A\[(?:ERROR|FATAL|WARNING|WARN|INFO|error|fatal|warn|info) *\] +(?=\S)")

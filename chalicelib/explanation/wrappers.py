@@ -60,7 +60,7 @@ WRAPPER = re.compile(
     r"|[0-9]+ (?:out )?of [0-9]+ \w+(?: \w+)? failed$|invocation could not be completed"
     r"|aborting due to [0-9]+ previous|could not compile `|^\[?error\]? \([^()]{1,200}\) "
     r"|\b(?:failed|exited|finished|ended|terminated) with (?:code|status|rc)[ :=]*-?[0-9]+\.?$"
-    r"|failed to push some refs|test failed, to rerun pass|resulted in (?:a )?failure\b"
+    r"|failed to push some refs|Error: (?:Resource (?:pre|post)condition failed|Check block assertion failed|Invalid value for variable)$|test failed, to rerun pass|resulted in (?:a )?failure\b"
     r"|^(?:=+ |Tests?:? +|Test (?:Suites|Files):? +).{0,80}[0-9]+ (?:failed|errors?)\b"
     r"|\bFound [0-9]+ (?:\w+ )?(?:errors?|dependenc|problems?|issues?)"
     r"|[Ss]ee (?:the )?(?:logs?|output|above|stderr"
