@@ -52,6 +52,7 @@ _EXIT_REPORT = re.compile(
     r"\b(?:rc|code|status|exit(?:s|ed)?|return(?:s|ed)?|result|ended|left|finished|failed|FAILED|stopped|aborted|failure|error|with)\b(?: by)?"
     r"[ :=(>-]{0,4}(\d{1,3})\b\W{0,3}(?:(?:after|in) \S+)?$|\w(?:: |=| ?\(| -> )(\d{1,3})\b\W{0,3}$"
 )
+_TRACED_EXIT = re.compile(r"\++ exit [1-9]\d{0,2}")
 _REPORT_CHARS, _REPORT_LINES, _SIGNALS = 60, 10, range(129, 166)
 """Of the end of a line that reports an exit code; the last lines among which it is; and the
 exit codes of programs that a signal ended."""
@@ -101,7 +102,7 @@ def _exit_report(tail: Iterable[Note], code: int) -> int:
             number = int(report[1] or report[2])
             if number == code:
                 return note.line
-    return -1
+    return next((note.line for note in list(tail)[-1:] if _TRACED_EXIT.fullmatch(message_of(note.raw))), -1)
 
 
 def _steps(calm: Iterable[Note]) -> tuple[int, ...]:

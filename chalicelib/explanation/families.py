@@ -139,7 +139,7 @@ RULES = (
          r"|AnalysisException|no such (?:table|column|function)|[Uu]nknown (?:column|table|database|field)|[Ii]nvalid (?:column"
          r"|object) name|[Cc]olumn(?:s)? (?:\S+ ){0,3}(?:not found|does not exist|not exist|missing|is missing"
          r"|cannot be resolved|could not be resolved|mismatch)"
-         r"|[Tt]able (?:or view )?(?:\S+ )?(?:not found|doesn't exist|does not exist|already exists)"
+         r"|[Tt]able (?:or view )?(?:\S+ ){0,3}(?:not found|doesn't exist|does not exist|already exists)"
          r"|[Ss]chema (?:\S+ )?(?:mismatch|not found|does not match|incompatib|evolution)|[Tt]ype mismatch|DATATYPE_MISMATCH"
          r"|datatype mismatch|INCOMPATIBLE_|ORA-0094[12]|ORA-00904|SCHEMA_NOT_FOUND|NoSuchTableException|UndefinedTable"
          r"|UndefinedColumn|[Cc]annot resolve (?:column|'|`|\")|not in index|[Uu]secols do not match|KeyError: ['\"(]"
@@ -231,7 +231,7 @@ RULES = (
     FamilyRule("tool-error", "",
          r"^(?:\S{1,60}: )?(?:fatal(?: error)?|FATAL|panic|CRITICAL): \S|^(?:[│╷╵|] *)?Error: \S|^psql:|^ORA-\d{5}"
          r"|^error(?:\[\w+\])?: \S|^ERROR:? {1,3}\S|: (?:\w+ ){0,2}error(?: \w+)? ?: \S| - error \w+: \S|^npm (?:ERR!"
-         r"|error) (?!A complete)\S|^(?:Error (?:in|from server|response from daemon)|[A-Z]\w+ [Ee]rror in)\b|^ERROR! \S|^%? ?ERROR: \S|^FATAL: +\S|^[0-9A-F]{6,}:error:[0-9A-F]+:|^\S{1,20} error: \S|^\[?(?:ERROR|FATAL)\]? \S"
+         r"|error) (?!A complete)\S|^(?:Error (?:in|from server|response from daemon)|[A-Z]\w+ [Ee]rror in)\b|^ERROR! \S|^FAILURE \S|^failed: \[|^%? ?ERROR: \S|^FATAL: +\S|^[0-9A-F]{6,}:error:[0-9A-F]+:|^\S{1,20} error: \S|^\[?(?:ERROR|FATAL)\]? \S"
          r"|^Msg \d+, Level 1[1-9]|Error response from daemon|^E {3,}\S|^E: \S|^\[E::\w+\] \S|^CONFLICT \(|^e: \S|^PHP (?:Fatal|Parse) error: "
          r"|^(?:\(error\) )?(?:\S{1,40}: |.{1,60} -> )?(?:WRONGTYPE|ERR|MOVED|CLUSTERDOWN|CROSSSLOT|LOADING|READONLY|MISCONF|NOSCRIPT|EXECABORT) [A-Za-z]|^ ?! \[(?:remote )?rejected\]"
          r"|^error - |^(?:curl|rsync"
@@ -247,7 +247,7 @@ RULES = (
          0.62, "the message of a program of the command line"),
     FamilyRule("exception-line", "",
          r"^(?:[A-Za-z_][\w$]*+\.)*+[A-Za-z_$][\w$]*(?:Error|Exception|Exit|Interrupt|Failure|Fault|Warning)(?:: \S|$)"
-         r"|^Exception in thread \S{1,200} \S|^Fatal error: exception \S|^\*\* \([A-Z][\w.]*\) \S|:\d+:in .{1,300} \((?:[A-Z]\w*::)*[A-Z]\w*\)$",
+         r"|^(?:[A-Za-z_][\w$]*+\.)++(?:Failure|Error|Exception|Fault): \S|^Exception in thread \S{1,200} \S|^Fatal error: exception \S|^\*\* \([A-Z][\w.]*\) \S|:\d+:in .{1,300} \((?:[A-Z]\w*::)*[A-Z]\w*\)$",
          0.62, "an exception without a stack trace"),
     FamilyRule("failure-word", "",
          r"(?i:\b(?:cannot|can't|could not|couldn't|unable to|failed to|failure:|failed:|error:|error while|error in"

@@ -38,6 +38,7 @@ from chalicelib.explanation.wrappers import (
     CONTEXT,
     EXIT_SIGNAL,
     LAST_COMMAND,
+    LAST_WORDS,
     MILD,
     NAMED_EXCEPTION,
     NO_ERROR,
@@ -166,10 +167,14 @@ def rank(evidence: Evidence, progress: int, end: RunEnd | None, usual: Collectio
 def _before_exit(tail: Sequence[Note], course: Course, progress: int) -> Iterator[ScoredLine]:
     """The last line before the report of the run's exit code."""
     before = next(
-        (note for note in reversed(tail) if note.line < course.exit and len(_WORDS.findall(message_of(note.raw))) > 1), None
-    )
+        (note for note in reversed(tail) if note.line < course.exit and _is_output(note)), None)
     if before is not None and quick_level(before.raw) == PLAIN and not before.raw[:1].isspace():
         yield _of_note("output", before._replace(role="output", progress=progress), progress, False)
+
+
+def _is_output(note: Note) -> bool:
+    message = message_of(note.raw)
+    return len(_WORDS.findall(message)) > 1 and LAST_COMMAND.match(message) is None
 
 
 def _lowered(finding: ScoredLine) -> ScoredLine:
@@ -317,7 +322,7 @@ def _of_exception(note: Note, name: str, score: float, before: Note, top: str = 
     score *= _BARE if ":" not in message else 0.5 if message.endswith(("{", "[", "(")) else 1.0
     score *= 0.6 if message.startswith(_DRAWN) else 1.0
     family = rule.family if rule else ""
-    level = ERRORS if quick_level(before.raw) in (FATAL, ERRORS) else PLAIN
+    level = min(quick_level(before.raw), PLAIN)
     source, context = source_and_message(before.raw)
     if level == PLAIN:
         source, context = container_of(before.raw), top
@@ -346,6 +351,8 @@ def _of_note(pool: str, note: Note, progress: int, announces: bool) -> ScoredLin
     share = 1.0
     if note.role == "output" and (own := quick_level(note.raw)) in (WARNINGS, INFO):
         level, note, share = (own, note._replace(role=""), 1.0) if rule or own == WARNINGS else (PLAIN, note, _RELAYED)
+    if LAST_WORDS.match(message):
+        note = note._replace(progress=progress)
     name, score = _base(note, level, rule, progress - note.progress <= _LAST_DISTANCE)
     score *= _decay(progress - note.progress, _NOTE_DECAY) * _doubt(message, note.role) * (0.8 if announces else 1.0) * share
     score *= _PARTING if note.role == "output" and CLEANING.match(message) else 1.0

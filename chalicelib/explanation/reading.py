@@ -23,7 +23,7 @@ _ANNOUNCES = re.compile(
     rb"|Dependency) Error| -(?: \x1b\[[0-9;]*m)*|What went wrong:|\bMsg \d+, Level \d+[^\n]{0,200}|ERROR in \./[^\n]{1,200}|SQL compilation error:"
     rb"|\berror: \|-?|\| FAIL \||[^.\s] FAIL|^CMake Error at [^\n]{1,200}:|panicked at [^\n]{1,400}:"
     rb"|terminate called after throwing an instance of [^\n]{1,200}|--- FAIL: [^\n]{1,200}\)"
-    rb"|\xe2\x95\xad\xe2\x94\x80 Error \xe2\x94\x80[^\n]*|\[\S{1,200}:\d+\]:|Failure/Error: [^\n]{1,200}"
+    rb"|(?:Error|Exception): ?[\[{(]|\xe2\x95\xad\xe2\x94\x80 Error \xe2\x94\x80[^\n]*|\[\S{1,200}:\d+\]:|Failure/Error: [^\n]{1,200}"
     rb"|(?:[Ee]rror|ERROR|[Ff]ailures?|[Ee]xception|[Ff]ailed|because|[Rr]eason)[^:\n]{0,100}:)$"
 )
 """The end of a line whose details are on the next one."""
@@ -72,7 +72,7 @@ _LOGGER, _LOGGER_BYTES = (
     1000,
 )
 """The logger of a record in JSON."""
-_ENDS = (b":", b")", b"\r", b" ", b"-", b"Error", b"'", b"\x1b[0m", b";1m", b"1m", b"|", b" FAIL", b"\xe2\x95\xae")
+_ENDS = (b":", b")", b"\r", b" ", b"-", b"Error", b"'", b"\x1b[0m", b";1m", b"1m", b"|", b" FAIL", b"[", b"{", b"(", b"\xe2\x95\xae")
 
 
 def is_warned(raw: bytes, before: bytes) -> bool:
@@ -343,6 +343,8 @@ class _BlockReader:
         return self._previous(CONTEXT_BYTES) or Note(self._line, b"", self._reader.progress)
 
     def _previous(self, limit: int) -> Note | None:
+        if not self._step and self._at:
+            return Note.of(self._line, self._block[: self._block.index(b"\n")], self._reader.progress, limit=limit)
         return next((Note.of(line, raw, self._reader.progress, limit=limit) for line, raw in self._back(1)), None)
 
     def _back(self, count: int) -> Iterator[tuple[int, bytes]]:

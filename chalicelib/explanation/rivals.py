@@ -16,6 +16,7 @@ from chalicelib.explanation.wrappers import (
     CONCLUSION,
     CONSEQUENCE,
     COUNT,
+    LAST_WORDS,
     RETRY,
     SIDE,
     SIDE_REPORT,
@@ -38,6 +39,11 @@ _PLACE = re.compile(r"((?:psql:)?[^\s:]{1,200}):(\d{1,7})(?::\d{1,7})?: ")
 _MILD_REPORT = re.compile(r":\d+: (?:note|info|style|hint|warning): ")
 """What compilers and checkers of code report beside errors."""
 _END_OF_SHELL = re.compile(r": (?:line )?\d+: .{1,200}: (?:unbound variable|parameter (?:null or )?not set|bad substitution|readonly variable)$")
+_MISSING = re.compile(
+    r"(?:do(?:es)? not|doesn't) exist|[Nn]o such|[Nn]ot found|cannot (?:stat|access|open)|[Uu]nknown (?:table|column|database|view)|UNRESOLVED|n'existe pas"
+    r"|existiert nicht|[Uu]nbekannte|nicht gefunden|no existe|non esiste|não existe|bestaat niet|nie istnieje|не существует|存在しません|不存在|존재하지"
+)
+"""A message on a thing that is not there."""
 _TEST_TITLE = re.compile(r"\s*(?:● \S.{0,200} › |[1-9][0-9]*\) \S|(?:FAIL|ERROR): test\w* \(|-{70}$)")
 """What precedes the exception of a failed test."""
 _QUOTED = re.compile(r"> |\| |<[!a-zA-Z/]|remote: ")
@@ -45,7 +51,7 @@ _PROGRAM = re.compile(r"(?:[\w./+-]{1,60}|Error(?: [a-z]+){1,4}): ")
 _SUBJECT = re.compile(r"[^\w\n]{0,4}(?:[\w-]+ ){0,4}[\w-]+(?=: )")
 """What a message is about, by its begin."""
 _NEAR_LINES, _QUOTED_LINES, _COUNTED_AFTER_LINES, _CAUSE_LINES = 10, 12, 3, 4
-_RECURRING_LINES, _COUNTED_LINES, _SURVIVED_LINES = 3, 20, 2
+_RECURRING_LINES, _COUNTED_LINES, _SURVIVED_LINES, _RESULT_LINES = 3, 20, 2, 20
 """Ordinary lines."""
 _NEAR_STEPS, _WORKS, _CALM_LINES = 2, 2, 2
 _CAUSE = re.compile(r"(?:caused by|cause): ", re.IGNORECASE)
@@ -259,6 +265,30 @@ def _is_missing_result(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) ->
     )
 
 
+def _reporter(finding: ScoredLine) -> str:
+    """The word with which a program begins its messages."""
+    return finding.message.split(":")[0].split(" ")[0]
+
+
+def _is_missing_thing(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """A table and the like that would be there if the same program had not failed before."""
+    return (
+        strong.line < weak.begin
+        and weak.progress - strong.progress <= _RESULT_LINES
+        and _MISSING.search(weak.message) is not None
+        and _MISSING.search(strong.message) is None
+        and _is_record(weak) == _is_record(strong)
+        and weak.source == strong.source
+        and _reporter(weak) == _reporter(strong) != "error"
+        and not rivals.course.is_answered(strong.line, weak.begin)
+    )
+
+
+def _is_below_fatal(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
+    """The exception that a record of the highest level reports ended the run."""
+    return strong.start is not None and strong.level == FATAL and weak.level == ERRORS
+
+
 def _is_later_statement(rivals: _Rivals, weak: ScoredLine, strong: ScoredLine) -> bool:
     """A later place in a file that a program reads to its end."""
     one, other = _PLACE.match(weak.message), _PLACE.match(strong.message)
@@ -288,9 +318,11 @@ _RULES: Sequence[tuple[_Rule, float, bool]] = (
     (_is_answered, _SIGN, False),
     (_is_before_command, _LEAST, False),
     (_is_before_end_of_shell, _LEAST, False),
+    (_is_below_fatal, _SIGN, False),
     (_is_cleaning, _LEAST, True),
     (_is_aftermath, _SIGN, True),
     (_is_missing_result, _SIGN, True),
+    (_is_missing_thing, _LEAST, True),
     (_is_later_statement, _LEAST, True),
     (_is_count, _LEAST, True),
     (_is_explained, 0.2, True),
@@ -356,7 +388,7 @@ def _pairs(
 
     for at in range(len(candidates)):
         weak = candidates[at]
-        is_survivor = weak.line in rivals.odd and rule in _GOING_ON
+        is_survivor = (weak.line in rivals.odd or LAST_WORDS.match(weak.message) is not None) and rule in _GOING_ON
         if weak.score >= _COUNTS and weak.rule != "last-line" and not is_survivor:
             better = [
                 other

@@ -49,7 +49,7 @@ WRAPPER = re.compile(
     r"|current transaction is aborted|failed [0-9]+ times; aborting job|externally set to failed|Failed to load plugin"
     r"|Use --stacktrace|^_{3,} .{1,200} _{3,}$|^[\w./-]+\.py:\d+: \w+$|^[0-9]+ (?:failed|errors?)\b.{0,60} in [0-9.]+s\b|^(?:ERROR|FAILED) \S+::\S+$"
     r"|ImportError while loading conftest|Error while importing test module|most recent call first"
-    r"|Finished with errors?\b|Script (?:failed|terminated)|Flow run encountered|Finished in state Failed|Task run encountered an exception"
+    r"|[Ff]inished with errors?\b|Script (?:failed|terminated)|Flow run encountered|Finished in state Failed|Task run encountered an exception"
     r"|Pod .* returned a failure|error: executable .* exited|Container .* exited|failed to create (?:task|shim|container)(?!.*: )"
     r"|did not complete successfully|^Error encountered in \S+$|failed: non-zero return code$|JAVA_GATEWAY_EXITED|^-- Configuring incomplete"
     r"|\bNo files to upload$|No test report files were found|\b[Ww]orkers? failed to (?:boot|start)\b|^Shutting down: \w+$"
@@ -60,7 +60,7 @@ WRAPPER = re.compile(
     r"|[0-9]+ (?:out )?of [0-9]+ \w+(?: \w+)? failed$|invocation could not be completed"
     r"|aborting due to [0-9]+ previous|could not compile `|^\[?error\]? \([^()]{1,200}\) "
     r"|\b(?:failed|exited|finished|ended|terminated) with (?:code|status|rc)[ :=]*-?[0-9]+\.?$"
-    r"|failed to push some refs|Error: (?:Resource (?:pre|post)condition failed|Check block assertion failed|Invalid value for variable)$|test failed, to rerun pass|resulted in (?:a )?failure\b"
+    r"|failed to push some refs|Error: (?:Resource (?:pre|post)condition failed|Check block assertion failed|Invalid value for variable)$|test failed, to rerun pass|resulted in (?:a )?failure\b|\bExecution of (?:run|step)(?: for)? \S+ failed|\bDependencies for step \S+ failed"
     r"|^(?:=+ |Tests?:? +|Test (?:Suites|Files):? +).{0,80}[0-9]+ (?:failed|errors?)\b"
     r"|\bFound [0-9]+ (?:\w+ )?(?:errors?|dependenc|problems?|issues?)"
     r"|[Ss]ee (?:the )?(?:logs?|output|above|stderr"
@@ -156,6 +156,8 @@ CONCLUSION = re.compile(
 """Records of a run's own decision to end: what it gave up for stands before, if they don't say it."""
 SPECIFIC = re.compile(r"(?:\S+ ){5}\S|[\d,:'\"`=/()«»‘“]")
 """What messages have that say more than that something failed."""
+LAST_WORDS = re.compile(r"ERROR \d{1,5} \(\w{5}\) at line \d+: ")
+"""Messages with which a program ends. What it had printed before may follow: where its output is no terminal, that waits in a buffer."""
 LAST_COMMAND = re.compile(r"\++ \S")
 """A command that a shell traces before it runs it. Nothing after it: it failed without a message."""
 BAD_NEWS = re.compile(
@@ -164,7 +166,7 @@ BAD_NEWS = re.compile(
 )
 """Words that lines without any word of a failure use for one."""
 MILD = re.compile(
-    r"^(?:[\w./-]{1,100}(?::[0-9]+){0,2}: |PHP )?(?:[Ww]arn(?:ing|ung)|[Nn]otice|[Dd]eprecated|[Aa]vertissement|[Aa]dvertencia|[Aa]viso|[Aa]ttenzione"
+    r"^Use of uninitialized value |^Argument \".{0,100}\" isn't numeric |^(?:[\w./-]{1,100}(?::[0-9]+){0,2}: |PHP )?(?:[Ww]arn(?:ing|ung)|[Nn]otice|[Dd]eprecated|[Aa]vertissement|[Aa]dvertencia|[Aa]viso|[Aa]ttenzione"
     r"|[Ww]aarschuwing|[Oo]strzeżenie|[Пп]редупреждение|警告|경고) ?[:：] ?|\[[Ww]arning[]/]|^(?:\S{1,200}:)?[0-9]+:[0-9]+:? +[Ww]arning\b"
 )
 """Messages of programs that go on."""
@@ -233,7 +235,7 @@ CONTEXT = re.compile(
     r"\^|::(?:end)?group::|In file included|\(Background on this error|\[SQL|\[parameters)\b|\++ [a-z./]|\d+ ?\| |\d+ {3,}|[ℹ•] "
     r"|│\s+(?:status code: \d|on |with |\d+: )|-{4} \S+ stdout -{4}$"
     r"|(?:from )?\S+:\d+:in [`'][^'\n]*'$|\[signal |goroutine \d|exit status \d"
-    r"|raise [A-Za-z_]|=== (?:RUN|PAUSE|CONT) |> Task :|make(?:\[\d+\])?: (?:Entering|Leaving) |Picked up [A-Z_]+: |[a-z]\w{1,20}: '[^']{1,200}',?$"
+    r"|raise [A-Za-z_]|=== (?:RUN|PAUSE|CONT) |> Task :|make(?:\[\d+\])?: (?:Entering|Leaving) |.{0,100}\braise [A-Z]\w*\(|Picked up [A-Z_]+: |[a-z]\w{1,20}: '[^']{1,200}',?$"
     r"|[-=~^+|*#\s]+$"
 )
 """Lines that accompany the message of a failure."""
