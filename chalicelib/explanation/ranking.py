@@ -256,7 +256,11 @@ def _doubted(findings: list[ScoredLine], progress: int, course: Course, again: M
         and course.calm_between(first.line, course.exit if course.exit > first.line else course.end) >= _WENT_ON
     )
     others = [each for each in findings[1:] if each.rule not in _NO_SIGNS and not _agree(first, each)]
-    if first.score > UNSURE and (goes_on or is_of_side_activity(first) or any(_is_doubt(first, each, step) for each in others)):
+    is_elsewhere = first.start is None and any(
+        each.rule == "output" and each.score >= _LATER and not _agree(first, each) for each in findings[1:]
+    )
+    doubts = (goes_on, is_elsewhere, is_of_side_activity(first), any(_is_doubt(first, each, step) for each in others))
+    if first.score > UNSURE and any(doubts):
         first = replace(first, score=UNSURE)
     is_last = progress - first.progress <= _LAST and first.rule not in _NO_SIGNS
     if (
