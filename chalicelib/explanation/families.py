@@ -70,14 +70,16 @@ RULES = (
          0.85, "a host's name cannot be resolved"),
     FamilyRule("certificate", "tls",
          r"CERTIFICATE_VERIFY_FAILED|SSLError|SSLHandshakeException|PKIX path|SSL certificate problem"
-         r"|certificate (?:has expired|verify failed|is not yet valid|signed by unknown)|invalid peer certificate|x509: |Host key verification failed|unable to get local issuer"
+         r"|certificate (?:has expired|verify failed|is not yet valid|signed by unknown)|invalid peer certificate|x509: "
+         r"|Host key verification failed|unable to get local issuer"
          r"|self[- ]signed certificate|SSL_ERROR|SSL routines|SSLEOFError|SSL SYSCALL|CertificateException|[Hh]ostname mismatch|tls: ",
          0.85, "a TLS certificate or handshake fails"),
     FamilyRule("connection-refused", "network",
          r"[Cc]onnection refused|ECONNREFUSED|ConnectionRefusedError|Connect(?:ion)?Exception: |[Nn]o route to host"
          r"|[Nn]etwork is unreachable|EHOSTUNREACH|ENETUNREACH|NoBrokersAvailable|[Cc]ould not connect to"
          r"|[Ff]ailed to connect to|[Uu]nable to connect to|[Cc]an(?:'t|not) connect to|Failed to establish a new connection"
-         r"|NoHostAvailable|ServiceUnavailable|[Nn]o (?:reachable servers|listener\b)|[Bb]roker transport failure|Communications link failure|connection to (?:the )?server (?:at .{1,200} failed"
+         r"|NoHostAvailable|ServiceUnavailable|[Nn]o (?:reachable servers|listener\b)|[Bb]roker transport failure"
+         r"|Communications link failure|connection to (?:the )?server (?:at .{1,200} failed"
          r"|on socket .{1,200} failed|was lost)",
          0.82, "a server cannot be reached"),
     FamilyRule("connection-lost", "network",
@@ -144,7 +146,8 @@ RULES = (
          r"|datatype mismatch|INCOMPATIBLE_|ORA-0094[12]|ORA-00904|SCHEMA_NOT_FOUND|NoSuchTableException|UndefinedTable"
          r"|UndefinedColumn|[Cc]annot resolve (?:column|'|`|\")|not in index|[Uu]secols do not match|KeyError: ['\"(]"
          r"|SchemaError|NOT_FOUND: (?:Table|Dataset)|Not found: (?:Table|Dataset|Job)|depends on a (?:node|source) named"
-         r"|MISSING_COLUMN|COLUMN_NOT_FOUND|index_not_found|UNKNOWN_TOPIC|is an undefined name|[Nn]o such variable|missing (?:required )?(?:\w+ )?columns?|ambiguous column|AMBIGUOUS_REFERENCE"
+         r"|MISSING_COLUMN|COLUMN_NOT_FOUND|index_not_found|UNKNOWN_TOPIC|is an undefined name|[Nn]o such variable"
+         r"|missing (?:required )?(?:\w+ )?columns?|ambiguous column|AMBIGUOUS_REFERENCE"
          r"|is of type \S{1,60}(?: \w+){0,3} but expression|cannot cast|CAST_INVALID_INPUT|already exists"
          r"|[Uu]nexpected columns?|No such (?:struct )?field|Unrecognized name|ParquetDecodingException"
          r"|Parquet column cannot be converted|column cannot be converted|MISSING_TABLE|TableNotFound",
@@ -168,9 +171,11 @@ RULES = (
          r"invalid input (?:syntax|value)|could not convert|invalid literal for|[Cc]ould not convert string"
          r"|NumberFormatException|UnicodeDecodeError|UnicodeEncodeError|codec can't (?:de|en)code|DateTimeParseException"
          r"|does not match format|[Ee]rror tokenizing data|ArrowInvalid|ArithmeticException|ZeroDivisionError"
-         r"|[Dd]ivi(?:sion|de) by zero|DIVIDE_BY_ZERO|bad CRC|CRC (?:[Ff]ailed|error)|[Dd]ata [Ii]ntegrity error|validity error|not a valid value|[Mm]alformed|validation errors? for|ValidationError|BadRecordException|MALFORMED"
+         r"|[Dd]ivi(?:sion|de) by zero|DIVIDE_BY_ZERO|bad CRC|CRC (?:[Ff]ailed|error)|[Dd]ata [Ii]ntegrity error|validity error"
+         r"|not a valid value|[Mm]alformed|validation errors? for|ValidationError|BadRecordException|MALFORMED"
          r"|[Cc]orrupt(?:ed)?\b|invalid byte sequence|[Cc]hecksum (?:mismatch|failed)|BadZipFile|not in gzip format"
-         r"|[Uu]nexpected end of (?:ZLIB|JSON|file|stream)|is not a Parquet file|bad magic|bad decrypt|moov atom not found|no start line|Hunk #\d+ FAILED|mapper_parsing|invalid (?:date|number|timestamp"
+         r"|[Uu]nexpected end of (?:ZLIB|JSON|file|stream)|is not a Parquet file|bad magic|bad decrypt|moov atom not found|no start line"
+         r"|Hunk #\d+ FAILED|mapper_parsing|invalid (?:date|number|timestamp"
          r"|value|record|row)|Unparseable",
          0.78, "data are not valid"),
     FamilyRule("data-quality", "data",
@@ -183,7 +188,8 @@ RULES = (
     FamilyRule("crash", "crash",
          r"[Ss]egmentation fault|SIGSEGV|SIGABRT|SIGBUS|Bus error|core dumped|Fatal Python error"
          r"|A fatal error has been detected by the Java Runtime|^panic: |goroutine \d+ \[running|panicked at|StackOverflowError"
-         r"|RecursionError|Illegal instruction|double free|(?:free|malloc|realloc|munmap_chunk)\(\): |stack smashing detected|AddressSanitizer: |runtime error: |Assertion `.{1,200}' failed",
+         r"|RecursionError|Illegal instruction|double free|(?:free|malloc|realloc|munmap_chunk)\(\): |stack smashing detected"
+         r"|AddressSanitizer: |runtime error: |Assertion `.{1,200}' failed",
          0.83, "a process crashed"),
     FamilyRule("terminated", "killed",
          r"(?:^|[:\d] |\] )(?:Terminated|Hangup)(?:$| {2,})|SIGTERM|signal 15|Received signal|KeyboardInterrupt|Evicted|evicted"
@@ -218,12 +224,14 @@ RULES = (
          r"|\b422\b.{0,30}Unprocessable|An error occurred \(\w+\) when calling",
          0.75, "a service rejects a request"),
     FamilyRule("configuration", "configuration",
-         r"unbound variable|parameter (?:null or )?not set|[Ee]nvironment variable \S+ (?:is )?(?:not set|missing|required|undefined|not found)|(?:is "
+         r"unbound variable|parameter (?:null or )?not set|[Ee]nvironment variable \S+ (?:is )?(?:not set|missing|required|undefined"
+         r"|not found)|(?:is "
          r"|must be |was |been )(?:required|not set|not configured|undefined)\b|[Mm]issing (?:required )?(?:option|argument"
          r"|parameter|setting|environment|configuration|key|value|variable|property)|[Uu]nrecognized (?:option|argument)"
          r"|unrecognized arguments|[Ii]nvalid (?:option|argument|configuration|choice|value for|setting|parameter)"
          r"|[Uu]nknown (?:option|flag|key|parameter|variable|setting)|[Nn]o value for required variable"
-         r"|Invalid maximum heap size|[Uu]nsupported (?:argument|option|Terraform)|Reference to undeclared|[Nn]o (?:such )?(?:profile|connection|config)"
+         r"|Invalid maximum heap size|[Uu]nsupported (?:argument|option|Terraform)|Reference to undeclared|[Nn]o (?:such )?(?:profile"
+         r"|connection|config)"
          r"|[Cc]ould not find (?:profile|config)|conn_id .{1,100} isn't defined|AirflowNotFoundException"
          r"|the following arguments are required|ConfigException|ConfigurationE(?:rror|xception)|[Cc]onfiguration error"
          r"|Undefined variable|is undefined|Variable \S+ does not exist|Usage: |KeyError: ['\"]?[A-Z][A-Z0-9_]{3,}",
@@ -231,9 +239,11 @@ RULES = (
     FamilyRule("tool-error", "",
          r"^(?:\S{1,60}: )?(?:fatal(?: error)?|FATAL|panic|CRITICAL): \S|^(?:[│╷╵|] *)?Error: \S|^psql:|^ORA-\d{5}"
          r"|^error(?:\[\w+\])?: \S|^ERROR:? {1,3}\S|: (?:\w+ ){0,2}error(?: \w+)? ?: \S| - error \w+: \S|^npm (?:ERR!"
-         r"|error) (?!A complete)\S|^(?:Error (?:in|from server|response from daemon)|[A-Z]\w+ [Ee]rror in)\b|^ERROR! \S|^FAILURE \S|^failed: \[|^%? ?ERROR: \S|^FATAL: +\S|^[0-9A-F]{6,}:error:[0-9A-F]+:|^\S{1,20} error: \S|^\[?(?:ERROR|FATAL)\]? \S"
+         r"|error) (?!A complete)\S|^(?:Error (?:in|from server|response from daemon)|[A-Z]\w+ [Ee]rror in)\b|^ERROR! \S|^FAILURE \S"
+         r"|^failed: \[|^%? ?ERROR: \S|^FATAL: +\S|^[0-9A-F]{6,}:error:[0-9A-F]+:|^\S{1,20} error: \S|^\[?(?:ERROR|FATAL)\]? \S"
          r"|^Msg \d+, Level 1[1-9]|Error response from daemon|^E {3,}\S|^E: \S|^\[E::\w+\] \S|^CONFLICT \(|^e: \S|^PHP (?:Fatal|Parse) error: "
-         r"|^(?:\(error\) )?(?:\S{1,40}: |.{1,60} -> )?(?:WRONGTYPE|ERR|MOVED|CLUSTERDOWN|CROSSSLOT|LOADING|READONLY|MISCONF|NOSCRIPT|EXECABORT) [A-Za-z]|^ ?! \[(?:remote )?rejected\]"
+         r"|^(?:\(error\) )?(?:\S{1,40}: |.{1,60} -> )?(?:WRONGTYPE|ERR|MOVED|CLUSTERDOWN|CROSSSLOT|LOADING|READONLY|MISCONF|NOSCRIPT"
+         r"|EXECABORT) [A-Za-z]|^ ?! \[(?:remote )?rejected\]"
          r"|^error - |^(?:curl|rsync"
          r"|tar|cp|mv|rm|ls|cat|mkdir|scp"
          r"|ssh|wget|aws|gsutil|az|sed|awk|grep|sort|unzip|gzip|jq|sqlplus|mysql|pg_dump|pg_restore|dbt|git|docker|kubectl|helm"
@@ -242,12 +252,14 @@ RULES = (
          r"|tail|cut|join|paste|split|uniq|wc|xargs|diff|patch|install|stat|du|df|kill|ping|nc|sqlite3|xmllint|pdftotext|ffmpeg|convert|bq|gcloud"
          r"|vault): (?!line \d+: *$)\S|^(?:Uncaught"
          r"|Unhandled) (?:[Ee]xception|error|rejection)|^FAILED: |^> (?:Could not|A problem|Cannot)|\[[Ee]rror/|^[0-9]+:[0-9]+ +error +\S"
-         r"|^[^\s:]{1,200}\.\w{1,5}:[0-9]+:[0-9]+: (?!note|warning|info|style)\S|.\bat \S{1,200} line [0-9]+(?:, <\S{0,20}> (?:line|chunk) [0-9]+)?\.$"
+         r"|^[^\s:]{1,200}\.\w{1,5}:[0-9]+:[0-9]+: (?!note|warning|info|style)\S|.\bat \S{1,200} line [0-9]+(?:, <\S{0,20}> (?:line"
+         r"|chunk) [0-9]+)?\.$"
          r"|^\S{1,200}: line \d+: \S",
          0.62, "the message of a program of the command line"),
     FamilyRule("exception-line", "",
          r"^(?:[A-Za-z_][\w$]*+\.)*+[A-Za-z_$][\w$]*(?:Error|Exception|Exit|Interrupt|Failure|Fault|Warning)(?:: \S|$)"
-         r"|^(?:[A-Za-z_][\w$]*+\.)++(?:Failure|Error|Exception|Fault): \S|^Exception in thread \S{1,200} \S|^Fatal error: exception \S|^\*\* \([A-Z][\w.]*\) \S|:\d+:in .{1,300} \((?:[A-Z]\w*::)*[A-Z]\w*\)$",
+         r"|^(?:[A-Za-z_][\w$]*+\.)++(?:Failure|Error|Exception|Fault): \S|^Exception in thread \S{1,200} \S|^Fatal error: exception \S"
+         r"|^\*\* \([A-Z][\w.]*\) \S|:\d+:in .{1,300} \((?:[A-Z]\w*::)*[A-Z]\w*\)$",
          0.62, "an exception without a stack trace"),
     FamilyRule("failure-word", "",
          r"(?i:\b(?:cannot|can't|could not|couldn't|unable to|failed to|failure:|failed:|error:|error while|error in"

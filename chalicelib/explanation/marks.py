@@ -12,11 +12,11 @@ _WORDS: Mapping[bytes, int] = {
     b"above exception": LINK,
     **dict.fromkeys((b"caused by:", b"[cause]: "), CAUSE),
     **dict.fromkeys((b"exit", b"return code", b"non-zero", b"*** ", b"build stopped"), EXIT),
-    **dict.fromkeys((b", level 1", b"e       assert", b"not ok ", b"_test.go:", b"goroutine "), WORD),
+    **dict.fromkeys((b", level 1", b"e       assert", b"not ok ", b"_test.go:"), WORD),
     **dict.fromkeys(
         b"error,exception,fatal,fail,critical,severe,panic,denied,refused,not found,no such,killed,cannot,could not,unable,timed out"
-        b",exceeded,abort,invalid,missing,no space,not exist,terminate,err!,segmentation,violat,alert,what went wrong"
-        b",rejected,undefined,conflict,can't,unresolved,expect(,not set".split(b","),
+        b",exceeded,abort,invalid,missing,no space,not exist,terminate,err!,segmentation,violat,what went wrong"
+        b",rejected,undefined,conflict,can't,expect(,not set".split(b","),
         WORD,
     ),
 }

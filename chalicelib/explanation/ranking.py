@@ -166,8 +166,7 @@ def rank(evidence: Evidence, progress: int, end: RunEnd | None, usual: Collectio
 
 def _before_exit(tail: Sequence[Note], course: Course, progress: int) -> Iterator[ScoredLine]:
     """The last line before the report of the run's exit code."""
-    before = next(
-        (note for note in reversed(tail) if note.line < course.exit and _is_output(note)), None)
+    before = next((note for note in reversed(tail) if note.line < course.exit and _is_output(note)), None)
     if before is not None and quick_level(before.raw) == PLAIN and not before.raw[:1].isspace():
         yield _of_note("output", before._replace(role="output", progress=progress), progress, False)
 

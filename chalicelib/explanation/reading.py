@@ -51,9 +51,10 @@ _TEST = re.compile(rb" *(?:\xe2\x97\x8f \S[^\n]{0,200} \xe2\x80\xba |FAIL +\S+ >
 _GO_LOG = re.compile(rb" +\w+_test\.go:\d+: [^\n]{0,200}\b(?:want|got|expected|unexpected|error|fail|should|not)")
 """What a test of Go reports; before its failure with option -v, otherwise after it."""
 _GO_FRAMES = re.compile(
-    rb"(?:(?:\[[^\]\n]{1,100}\] |[a-z][\w.-]{1,60} *\| )?(?:\t\S{1,300}\.go:\d+[^\n]{0,40}|created by [^\n]{1,300}|[\w./*()\[\]-]{1,300}\([^\n]{0,400}\))\r?\n)+"
+    rb"(?:(?:\[[^\]\n]{1,100}\] ?|[a-z][\w.-]{1,60} *\| ?)?"
+    rb"(?:\t\S{1,300}\.go:\d+[^\n]{0,40}|created by [^\n]{1,300}|[\w./*()\[\]-]{1,300}\([^\n]{0,400}\)|goroutine \d+ \[[^\n]{1,200}:|)\r?\n)+"
 )
-"""The frames after the line of a goroutine, behind the prefix of a container."""
+"""The goroutines after a panic, behind the prefix of a container."""
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _TAIL_PIECE = 1024
 """Bytes in which the end of the last line with text is sought at once."""
@@ -72,7 +73,24 @@ _LOGGER, _LOGGER_BYTES = (
     1000,
 )
 """The logger of a record in JSON."""
-_ENDS = (b":", b")", b"\r", b" ", b"-", b"Error", b"'", b"\x1b[0m", b";1m", b"1m", b"|", b" FAIL", b"[", b"{", b"(", b"\xe2\x95\xae")
+_ENDS = (
+    b":",
+    b")",
+    b"\r",
+    b" ",
+    b"-",
+    b"Error",
+    b"'",
+    b"\x1b[0m",
+    b";1m",
+    b"1m",
+    b"|",
+    b" FAIL",
+    b"[",
+    b"{",
+    b"(",
+    b"\xe2\x95\xae",
+)
 
 
 def is_warned(raw: bytes, before: bytes) -> bool:
@@ -114,6 +132,7 @@ class LogReader:
     def __init__(self, line: int = 0, evidence: Evidence | None = None) -> None:
         self.line, self.progress, self.detail, self.detail_level = line, 0, 0, PLAIN
         self.byte, self.looked, self.credit = 0, 0, _MAX_CREDIT
+        self.is_in_goroutine = False
         self.evidence = Evidence() if evidence is None else evidence
         self.traces = TraceReader(self.evidence)
 
@@ -148,6 +167,7 @@ class LogReader:
     def state(self) -> dict[str, Any]:
         return {
             "at": [self.line, self.progress, self.detail, self.detail_level, self.byte, self.looked, self.credit],
+            "goroutine": self.is_in_goroutine,
             "evidence": self.evidence.state(),
             "trace": self.traces.state(),
         }
@@ -156,6 +176,7 @@ class LogReader:
     def resumed(cls, state: Mapping[str, Any]) -> LogReader:
         self = cls()
         self.line, self.progress, self.detail, self.detail_level, self.byte, self.looked, self.credit = map(int, state["at"])
+        self.is_in_goroutine = bool(state["goroutine"])
         self.evidence = Evidence.resumed(state["evidence"])
         self.traces = TraceReader(self.evidence)
         self.traces.resume(state["trace"])
@@ -182,12 +203,16 @@ class _BlockReader:
                 if (frame := frames.start if frames.start >= self._at else frames.find(self._at)) > mark or frame == size:
                     break
                 self._go_to(frame)
+                if self._at > frame:
+                    continue
                 if self._may_look(_TRACE_COST):
                     self._begin_java(frames.indent)
                 else:
                     self._next()
             if self._at <= mark < size:
                 self._go_to(mark)
+                if self._at > mark:
+                    continue
                 kinds = marks[mark]
                 if self._may_look(_TRACE_COST if kinds & TRACE else _COST):
                     self._look(kinds)
@@ -210,8 +235,15 @@ class _BlockReader:
 
     def _go_to(self, at: int) -> None:
         """Pass ordinary lines."""
+        if self._reader.is_in_goroutine:
+            self._pass_goroutine()
         if at > self._at:
             self._reader.progress += self._pass(at)
+
+    def _pass_goroutine(self) -> None:
+        if (frames := _GO_FRAMES.match(self._block, self._at)) is not None:
+            self._pass(frames.end())
+        self._reader.is_in_goroutine = self._at == len(self._block)
 
     def _pass(self, at: int) -> int:
         lines = self._step * self._block.count(b"\n", self._at, at)
@@ -281,8 +313,8 @@ class _BlockReader:
         else:
             self._look_at_text(raw, kinds)
         self._line, self._at = self._line + self._step, end + 1
-        if (raw.endswith(b"]:") and b"goroutine " in raw) and (frames := _GO_FRAMES.match(self._block, self._at)):
-            self._pass(frames.end())
+        if b"panic: " in raw:
+            self._reader.is_in_goroutine = True
 
     def _look_at_trace(self, raw: bytes, kinds: int) -> None:
         reader = self._reader

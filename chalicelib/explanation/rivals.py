@@ -38,10 +38,14 @@ _ATTEMPT = re.compile(r"\b(?:attempt|try|retry) #?(\d{1,4})\b", re.IGNORECASE)
 _PLACE = re.compile(r"((?:psql:)?[^\s:]{1,200}):(\d{1,7})(?::\d{1,7})?: ")
 _MILD_REPORT = re.compile(r":\d+: (?:note|info|style|hint|warning): ")
 """What compilers and checkers of code report beside errors."""
-_END_OF_SHELL = re.compile(r": (?:line )?\d+: .{1,200}: (?:unbound variable|parameter (?:null or )?not set|bad substitution|readonly variable)$")
+_END_OF_SHELL = re.compile(
+    r": (?:line )?\d+: .{1,200}: (?:unbound variable|parameter (?:null or )?not set|bad substitution|readonly variable)$"
+)
 _MISSING = re.compile(
-    r"(?:do(?:es)? not|doesn't) exist|[Nn]o such|[Nn]ot found|cannot (?:stat|access|open)|[Uu]nknown (?:table|column|database|view)|UNRESOLVED|n'existe pas"
-    r"|existiert nicht|[Uu]nbekannte|nicht gefunden|no existe|non esiste|não existe|bestaat niet|nie istnieje|не существует|存在しません|不存在|존재하지"
+    r"(?:do(?:es)? not|doesn't) exist|[Nn]o such|[Nn]ot found|cannot (?:stat|access|open)|[Uu]nknown (?:table|column|database|view)"
+    r"|UNRESOLVED|n'existe pas"
+    r"|existiert nicht|[Uu]nbekannte|nicht gefunden|no existe|non esiste|não existe|bestaat niet|nie istnieje|не существует"
+    r"|存在しません|不存在|존재하지"
 )
 """A message on a thing that is not there."""
 _TEST_TITLE = re.compile(r"\s*(?:● \S.{0,200} › |[1-9][0-9]*\) \S|(?:FAIL|ERROR): test\w* \(|-{70}$)")
@@ -60,7 +64,8 @@ _Rule = Callable[["_Rivals", ScoredLine, ScoredLine], bool]
 
 
 class _Rivals:
-    """The findings that are compared. ``recurring``: lines of failures alike that the run went on between; ``odd``: lines that are odd among those of the work."""
+    """The findings that are compared. ``recurring``: lines of failures alike that the run went on between; ``odd``: those
+    that are odd among lines of the work."""
 
     def __init__(self, findings: Sequence[ScoredLine], course: Course, odd: Collection[int]) -> None:
         self.course, self.odd = course, odd

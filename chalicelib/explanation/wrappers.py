@@ -60,7 +60,8 @@ WRAPPER = re.compile(
     r"|[0-9]+ (?:out )?of [0-9]+ \w+(?: \w+)? failed$|invocation could not be completed"
     r"|aborting due to [0-9]+ previous|could not compile `|^\[?error\]? \([^()]{1,200}\) "
     r"|\b(?:failed|exited|finished|ended|terminated) with (?:code|status|rc)[ :=]*-?[0-9]+\.?$"
-    r"|failed to push some refs|Error: (?:Resource (?:pre|post)condition failed|Check block assertion failed|Invalid value for variable)$|test failed, to rerun pass|resulted in (?:a )?failure\b|\bExecution of (?:run|step)(?: for)? \S+ failed|\bDependencies for step \S+ failed"
+    r"|failed to push some refs|Error: (?:Resource (?:pre|post)condition failed|Check block assertion failed|Invalid value for variable)$"
+    r"|test failed, to rerun pass|resulted in (?:a )?failure\b|\bExecution of (?:run|step)(?: for)? \S+ failed|\bDependencies for step \S+ failed"
     r"|^(?:=+ |Tests?:? +|Test (?:Suites|Files):? +).{0,80}[0-9]+ (?:failed|errors?)\b"
     r"|\bFound [0-9]+ (?:\w+ )?(?:errors?|dependenc|problems?|issues?)"
     r"|[Ss]ee (?:the )?(?:logs?|output|above|stderr"
@@ -112,7 +113,9 @@ SIDE = re.compile(
 """Messages on what a run does beside its work, and goes on without."""
 SIDE_SOURCE = re.compile(
     r"metric|telemetry|statsd|graphite|prometheus|datadog|lineage|datahub|sentry|otel|tracing|tracer|heart[-_]?beat|keep[-_]?alive|health|audit|notif"
-    r"|slack|webhook|e?mail|smtp|alert|pager|warm|ntp|renew|analytics|profil|autoscal|filebeat|fluent|listener|prob(?:e|ing)|trac(?:er|ker)|beacon|\bhook\b|\bapm\b|\bping\b|reporter|\busage\b|agent|sampler|keeper|shipper|exporter|poll(?:er|ing)|watch(?:er)?\b|proxy|harvest|envoy|istio|sidecar|watchdog|flags?$",
+    r"|slack|webhook|e?mail|smtp|alert|pager|warm|ntp|renew|analytics|profil|autoscal|filebeat|fluent|listener|prob(?:e|ing)|trac(?:er|ker)"
+    r"|beacon|\bhook\b|\bapm\b|\bping\b|reporter|\busage\b|agent|sampler|keeper|shipper|exporter|poll(?:er|ing)|watch(?:er)?\b|proxy"
+    r"|harvest|envoy|istio|sidecar|watchdog|flags?$",
     re.IGNORECASE,
 )
 """Loggers and containers of such activities."""
@@ -121,7 +124,8 @@ COUNT = re.compile(
     r"|\b(?:errors|failures|failed|problems)\b[ :=(]+[0-9]+(?=\s*(?:$|[,;).|]))|^\W*[0-9]+ \w+(?:, [0-9]+ \w+)+\W*$"
     r"|\b[0-9]+ (?:of|out of|/) [0-9]+ (?:\w+ ){0,3}?(?:not|fail\w*|errors?|reject\w*|abort\w*|miss\w*)\b|\bwith errors?\b"
     r"|\b(?:some|several|not all) \w+(?: \w+)? (?:were|was|have|has|could|are|did|failed)\b|\berrors? (?:above|occurred)\b"
-    r"|\b[0-9]+ (?:\w+ )?(?:checked|processed|read|validated|total|passed|ok|loaded|written)\b.{0,30}\b[0-9]+ (?:invalid|bad|rejected|skipped|missing)\b"
+    r"|\b[0-9]+ (?:\w+ )?(?:checked|processed|read|validated|total|passed|ok|loaded|written)\b.{0,30}\b[0-9]+ (?:invalid|bad|rejected"
+    r"|skipped|missing)\b"
     r"|\(pre-receive hook declined\)$",
     re.IGNORECASE,
 )
@@ -166,7 +170,8 @@ BAD_NEWS = re.compile(
 )
 """Words that lines without any word of a failure use for one."""
 MILD = re.compile(
-    r"^Use of uninitialized value |^Argument \".{0,100}\" isn't numeric |^(?:[\w./-]{1,100}(?::[0-9]+){0,2}: |PHP )?(?:[Ww]arn(?:ing|ung)|[Nn]otice|[Dd]eprecated|[Aa]vertissement|[Aa]dvertencia|[Aa]viso|[Aa]ttenzione"
+    r"^Use of uninitialized value |^Argument \".{0,100}\" isn't numeric |^(?:[\w./-]{1,100}(?::[0-9]+){0,2}: |PHP )?(?:[Ww]arn(?:ing|ung)"
+    r"|[Nn]otice|[Dd]eprecated|[Aa]vertissement|[Aa]dvertencia|[Aa]viso|[Aa]ttenzione"
     r"|[Ww]aarschuwing|[Oo]strzeżenie|[Пп]редупреждение|警告|경고) ?[:：] ?|\[[Ww]arning[]/]|^(?:\S{1,200}:)?[0-9]+:[0-9]+:? +[Ww]arning\b"
 )
 """Messages of programs that go on."""
@@ -235,7 +240,8 @@ CONTEXT = re.compile(
     r"\^|::(?:end)?group::|In file included|\(Background on this error|\[SQL|\[parameters)\b|\++ [a-z./]|\d+ ?\| |\d+ {3,}|[ℹ•] "
     r"|│\s+(?:status code: \d|on |with |\d+: )|-{4} \S+ stdout -{4}$"
     r"|(?:from )?\S+:\d+:in [`'][^'\n]*'$|\[signal |goroutine \d|exit status \d"
-    r"|raise [A-Za-z_]|=== (?:RUN|PAUSE|CONT) |> Task :|make(?:\[\d+\])?: (?:Entering|Leaving) |.{0,100}\braise [A-Z]\w*\(|Picked up [A-Z_]+: |[a-z]\w{1,20}: '[^']{1,200}',?$"
+    r"|raise [A-Za-z_]|=== (?:RUN|PAUSE|CONT) |> Task :|make(?:\[\d+\])?: (?:Entering|Leaving) |.{0,100}\braise [A-Z]\w*\("
+    r"|Picked up [A-Z_]+: |[a-z]\w{1,20}: '[^']{1,200}',?$"
     r"|[-=~^+|*#\s]+$"
 )
 """Lines that accompany the message of a failure."""

@@ -1287,4 +1287,68 @@ Ende"""),
 lecture du fichier
 »ERREUR ligne 12 : montant négatif
 arrêt du traitement"""),
+    "panic in a container": ("crash", r"""
+[pod/post-4k8vv/apply] 2026/11/28 20:31:04 main.go:7: shard 22: slow disk, ERROR rate 0.00%
+»[pod/post-4k8vv/apply] panic: assignment to entry in nil map
+[pod/post-4k8vv/apply]
+[pod/post-4k8vv/apply] goroutine 6 [running]:
+[pod/post-4k8vv/apply] main.post(...)
+[pod/post-4k8vv/apply] """ + "\t" + r"""/src/main.go:4
+[pod/post-4k8vv/apply] main.main.func1(0x1, {0x2, 0x3})
+[pod/post-4k8vv/apply] """ + "\t" + r"""/src/main.go:9 +0x138
+[pod/post-4k8vv/apply] created by main.main
+[pod/post-4k8vv/apply] """ + "\t" + r"""/src/main.go:9 +0x1ea"""),
+    "end of a shell": ("configuration", r"""
+grep: /etc/rotate.conf: No such file or directory
+rotate.sh: line 7: ping6: command not found
+»rotate.sh: line 8: WEEKS: unbound variable"""),
+    "last words of a program": ("", r"""
+dane/paczka19.bin
+»tar: Nieoczekiwany EOF w archiwum
+tar: Error is not recoverable: exiting now
+sumy kontrolne:
+cat: out/SUMY: Nie ma takiego pliku ani katalogu"""),
+    "output in a buffer": ("data", "\n»ERROR 1452 (23000) at line 10: Cannot add a child row: a foreign key constraint fails\n" + "\n".join(
+        f"--------------\ninsert into t values ({number})\n--------------\nQuery OK, 1 row affected\n" for number in range(20))
+        + "ERROR 1146 (42S02) at line 1: Table 'shop.log' doesn't exist"),
+    "table of a failed script": ("timeout", r"""
+»psql:30_pairs.sql:1: ERROR:  canceling statement due to statement timeout
+---- 30_pairs.sql -> 3
+---- 40_view.sql
+psql:40_view.sql:1: ERROR:  relation "ev_pairs" does not exist
+---- 40_view.sql -> 3"""),
+    "fatal exception": ("", r"""
+»{"level": "CRITICAL", "name": "budget", "message": "terminated", "exc_info": "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\nLookupError: worksheet Plan"}
+{"level": "ERROR", "name": "budget", "message": "unlock failed", "exc_info": "Traceback (most recent call last):\n  File \"a.py\", line 9, in <module>\nConnectionError: no lock server"}"""),
+    "answer of a hook": ("", r"""
+remote: scanning files...
+»remote: policy: report.csv has an IBAN in line 3
+To ../o.git
+ ! [remote rejected] main -> main (pre-receive hook declined)
+erreur : impossible de pousser des références vers '../o.git'
++ code=1"""),
+    "odd line with a known message": ("memory", r"""
+warm batch=1 -> OK
+warm batch=2 -> OK
+warm batch=3 -> OK
+»warm batch=4 -> OOM command not allowed when used memory > 'maxmemory'.
+PONG
+policy: noeviction"""),
+    "traced exit": ("", r"""
++ rate=
++ '[' -n '' ']'
++ echo 'rates.sh: no USD rate today'
+»rates.sh: no USD rate today
++ kill 8242
++ exit 4"""),
+    "test in TAP behind a build's prefix": ("", r"""
+#14 5.256 # Subtest: rounding
+#14 5.256 # Error: fixture says connection lost (simulated)
+#14 5.256 not ok 5 - rounding
+#14 5.256   ---
+#14 5.256   error: |-
+»#14 5.256     negative half must round away from zero
+#14 5.256   code: 'ERR_ASSERTION'
+#14 5.256   name: 'AssertionError'
+#14 5.256 # fail 1"""),
 }  # fmt: skip
