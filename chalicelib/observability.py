@@ -94,7 +94,8 @@ def _redacted_document(value: Any) -> Any:
 
 
 def _log_line(document: dict[str, Any]) -> str:
-    return json.dumps(_redacted_document(document) if _redact else document, default=str, separators=(",", ":"), ensure_ascii=False)
+    """A document as one line of ASCII: in UTF-8 a lone surrogate fails to be written, and some readers end lines at U+2028."""
+    return json.dumps(_redacted_document(document) if _redact else document, default=str, separators=(",", ":"))
 
 
 _service = os.environ.get("POWERTOOLS_SERVICE_NAME") or SERVICE

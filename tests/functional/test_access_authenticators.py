@@ -263,20 +263,22 @@ def test_refusals_of_the_authorizer_are_counted(world: World, capsys: pytest.Cap
     assert [line[observability.ACCESS_REFUSED] for line in printed] == [[1.0]]
 
 
-def test_a_name_that_breaks_lines_breaks_no_line_of_the_log(
-    world: World, issuer: Issuer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stream = io.StringIO()
+@pytest.mark.parametrize(
+    "subject", ['me\n{"principal": "root"}', "a\u2028b\u2029c\x85", "\x00\x1b[2J\u202e", "lone \ud800", "🜨" * 200]
+)
+def test_each_subject_gives_one_audit_line(world: World, issuer: Issuer, subject: str) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     (handler,) = logging.getLogger("runlake-access").handlers
     old = handler.setStream(stream)  # type: ignore[attr-defined]
     try:
-        get("svc%0A%7B%22outcome%22:%20%22allowed%22%7D/r", headers=bearer(issuer.granted('me\n{"principal": "root"}')))
+        get("svc%0A%7B%22outcome%22:%20%22allowed%22%7D/r", headers=bearer(issuer.granted(subject)))
     finally:
         handler.setStream(old)  # type: ignore[attr-defined]
-    (line,) = stream.getvalue().splitlines()
+    stream.seek(0)
+    (line,) = stream.read().splitlines()
     told = json.loads(line)
     assert (told["outcome"], told["resource"], told["level"]) == ("refused", 'svc\n{"outcome": "allowed"}', "INFO")
-    assert told["principal"] == 'me\n{"principal": "root"}' and told["request_id"] == "request-1"
+    assert (told["principal"], told["request_id"]) == (subject, "request-1")
 
 
 def test_decisions_are_logged_at_any_log_level() -> None:
