@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from hashlib import blake2b
@@ -39,7 +39,9 @@ _SECRET = re.compile(
 )
 """Names of options, headers and parameters with secret values. Matches too many names rather than too few: headers of other systems
 vary."""
-_HEADERS = re.compile(r"headers?", re.IGNORECASE)
+_HEADERS = re.compile(r"headers?(_from)?", re.IGNORECASE)
+_WILDCARD = re.compile(r"\[[^\]]+\]|[?]|\{[^{}]*\}")
+"""What matches or takes several texts in a pattern or a template, other than ``*``."""
 _VISIBLE_HEADERS = frozenset({"accept", "accept-encoding", "content-encoding", "content-type", "host", "user-agent"})
 _Options = dict[str, dict[str, JsonValue]]
 _PluginName = Annotated[str, Field(pattern=NAME)]
@@ -119,9 +121,48 @@ class EventsConfiguration(_Strict):
             yield each.pattern, each.outputs is None or output in each.outputs
         yield "*", True
 
+    def part_for(self, patterns: Sequence[str]) -> EventsConfiguration:
+        """The part that concerns the FQNs that ``patterns`` match, in which only ``*`` is special: locators of which one is within the
+        other, the outputs and options that these choose, those without a locator if it may be none of them, and rules whose FQNs are
+        within a pattern."""
+        if "*" in patterns:
+            return self
+        unsettled, locators = list(patterns), list[Locator]()
+        for locator in self.locators:
+            around = [each for each in unsettled if _contains(locator.pattern, each)]
+            if around or any(_is_within(locator.pattern, each) for each in unsettled):
+                locators.append(locator)
+            unsettled = [each for each in unsettled if each not in around]
+        chosen = [self.choice_of(each) for each in locators]
+        chosen += [Choice(browser=self.browser, outputs=self._output_names)] if unsettled else []
+        browsers, outputs = {each.browser for each in chosen}, {name for each in chosen for name in each.outputs or ()}
+        return EventsConfiguration(
+            browser=self.browser,
+            browsers={name: options for name, options in self.browsers.items() if name in browsers},
+            rules=[each for each in self.rules if any(_is_within(_fqn_of(each), pattern) for pattern in patterns)],
+            outputs=[each for each, name in zip(self.outputs, self._output_names, strict=True) if name in outputs],
+            locators=locators,
+        )
+
     def redacted(self) -> dict[str, Any]:
         """The configuration without secrets, for all callers of the API."""
         return {name: redact(value) for name, value in self.model_dump().items()}
+
+
+def _contains(pattern: str, other: str) -> bool:
+    """Whether a locator's pattern matches each FQN that ``other`` matches, in which only ``*`` is special."""
+    return fnmatchcase(other, pattern) and ("*" not in other or not _WILDCARD.search(pattern))
+
+
+def _is_within(pattern: str, other: str) -> bool:
+    """Whether each FQN that a locator's pattern or a rule's template matches is one that ``other`` matches."""
+    literal = other.replace("[", "[[]").replace("?", "[?]")
+    return fnmatchcase(_WILDCARD.sub("*", pattern), literal)
+
+
+def _fqn_of(rule: JsonValue) -> str:
+    fqn = rule.get("fqn") if isinstance(rule, dict) else None
+    return fqn if isinstance(fqn, str) else "*"
 
 
 def _named(output: JsonValue) -> tuple[str, JsonValue]:
@@ -154,7 +195,8 @@ def parse_configuration(document: str, browser: str | None = None) -> EventsConf
 
 
 def redact(value: JsonValue, name: str = "") -> JsonValue:
-    """A part of a configuration without secrets: values of secret names, and of URLs all but the scheme, host and names of parameters."""
+    """A part of a configuration without secrets and names of secrets: values of secret names, and of URLs all but the scheme, host and
+    names of parameters."""
     if isinstance(value, Mapping):
         if _HEADERS.fullmatch(name):
             return {key: each if key.lower() in _VISIBLE_HEADERS else HIDDEN for key, each in value.items()}

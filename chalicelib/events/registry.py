@@ -6,7 +6,7 @@ that cannot be loaded or raises when it is called, and a browser that is no long
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -80,17 +80,18 @@ class Registry:
             self._report(_state(name, factory))
         return made
 
-    def describe(self, fqn: str | None = None) -> dict[str, Any]:
-        """The document of ``GET /v1/configuration``; with ``fqn`` also what a new run of that pipeline gets. Loads all plugins."""
-        configuration = self.configuration
-        chosen = {} if fqn is None else {"chosen": {"fqn": fqn} | _document(configuration.choose(fqn))}
+    def describe(self, fqn: str | None = None, patterns: Sequence[str] = ("*",)) -> dict[str, Any]:
+        """The document of ``GET /v1/configuration``, of what concerns the FQNs that ``patterns`` match; with ``fqn`` also what a new run
+        of that pipeline gets. Loads all plugins."""
+        chosen = {} if fqn is None else {"chosen": {"fqn": fqn} | _document(self.configuration.choose(fqn))}
+        configuration = self.configuration.part_for([*patterns, *([] if fqn is None else [fqn])])
         effective = [_document(configuration.choice_of(each)) for each in configuration.locators]
         return (
             configuration.redacted()
             | {
                 "installed": {"browsers": sorted(self._browsers)},
                 "locators": [{"pattern": each.pop("locator")} | each for each in effective],
-                "plugins": [each.document() for each in self.plugins()],
+                "plugins": [each.document() for each in self._plugins(configuration)],
             }
             | chosen
         )
@@ -98,7 +99,10 @@ class Registry:
     def plugins(self, *, in_use: bool = False) -> Iterator[PluginState]:
         """Browsers and outputs with their problems. Loads the plugins; ``in_use``: only those that the configuration names. No request.
         Invalid options have no fallback: other data than the run's would be read."""
-        used = self.configuration.browsers_in_use
+        return self._plugins(self.configuration, in_use=in_use)
+
+    def _plugins(self, configuration: EventsConfiguration, *, in_use: bool = False) -> Iterator[PluginState]:
+        used = configuration.browsers_in_use
         for name, factory in sorted(self._browsers.items()):
             if not isinstance(factory, Plugin):
                 yield PluginState(
@@ -108,7 +112,7 @@ class Registry:
                 yield _state(name, factory)
         for name in sorted(used - self._browsers.keys()):  # its options are kept for earlier runs
             yield PluginState("browser", name, None, "is not installed", RUN_LOG)
-        for name, target in self.configuration.named_outputs:
+        for name, target in configuration.named_outputs:
             yield PluginState("output", name, PROTOCOL, problem_of_target(target))
 
     def _options(self, name: str) -> Options:

@@ -500,9 +500,18 @@ def test_invalid_outputs_and_options_are_reported_and_stop_only_reads_of_the_bro
     assert "field=elasticsearch.url" in problems["elasticsearch"][1]
 
 
-def test_choice_for_a_name_needs_the_scope_for_it() -> None:
+def test_configuration_names_nothing_of_other_teams() -> None:
     issuer = Issuer()
-    with installed(World(), keys=issuer.read, **JWT):
+    hidden = ("layoffs", "hr-search", "hr-index", "hr-secret")
+    output = {"kind": "elasticsearch", "url": "https://hr-search", "index": "hr-index", "headers_from": {"A": "ssm:/hr-secret"}}
+    locators = [{"pattern": "hr.layoffs_*", "outputs": ["hr"]}, {"pattern": "svc.*", "outputs": []}]
+    document = json.dumps(
+        {"outputs": [output | {"name": "hr"}], "locators": locators, "rules": [{"fqn": "hr.layoffs_1", "run_id": "1"}]}
+    )
+    with installed(World(), events=document, keys=issuer.read, **JWT):
+        for pattern, visible in (("svc.*", ()), ("pipelines/none", ()), ("hr.*", hidden[:3]), ("*", hidden[:3])):
+            answer = call("GET", "/v1/configuration", headers=bearer(issuer.granted("operator", admin=[pattern])))
+            assert answer.status == 200 and tuple(each for each in hidden if each in answer.body) == visible, pattern
         token = bearer(issuer.granted("operator", admin=["svc.*"]))
         statuses = [call("GET", f"/v1/configuration?fqn={fqn}", headers=token).status for fqn in ("svc.a", "other.a", "")]
         assert statuses == [200, 403, 400] and call("GET", "/v1/configuration?fqn=svc.a").status == 401

@@ -57,8 +57,8 @@ def test_secrets_of_a_configuration_are_hidden() -> None:
         ("/var/log/runs", "/var/log/runs"),
         ("plain text? yes=no", "plain text? yes=no"),
         (
-            {"headers": {"X-Honeycomb-Team": "abc", "Content-Type": "x"}},
-            {"headers": {"X-Honeycomb-Team": "***", "Content-Type": "x"}},
+            {"headers": {"X-Honeycomb-Team": "abc", "Content-Type": "x"}, "headers_from": {"X-A": "ssm:/team/name"}},
+            {"headers": {"X-Honeycomb-Team": "***", "Content-Type": "x"}, "headers_from": {"X-A": "***"}},
         ),
         (
             {"DD-API-KEY": "abc", "ingest_key": "abc", "auth": "abc", "sig": "abc"},
@@ -68,3 +68,41 @@ def test_secrets_of_a_configuration_are_hidden() -> None:
 )
 def test_parameters_and_unusual_headers_are_hidden(given: Any, expected: Any) -> None:
     assert redact(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("patterns", "locators", "outputs", "browsers", "rules"),
+    [
+        (["*"], ["hr.layoffs_*", "hr.[ab]", "ops.*", "?ales.*"], ["hr", "ops", "rest"], ["cloudwatch", "elasticsearch"], 3),
+        (["ops.*"], ["ops.*"], ["ops"], [], 0),
+        (["ops.a*"], ["ops.*"], ["ops"], [], 0),
+        (["ops.a", "hr.a"], ["hr.[ab]", "ops.*"], ["hr", "ops"], ["cloudwatch"], 0),
+        (["hr.*"], ["hr.layoffs_*", "hr.[ab]"], ["hr", "ops", "rest"], ["cloudwatch", "elasticsearch"], 1),
+        (["hr.[*"], [], ["hr", "ops", "rest"], ["elasticsearch"], 0),
+        (["sales.*"], [], ["hr", "ops", "rest"], ["elasticsearch"], 0),
+        (["sales.a"], ["?ales.*"], [], ["elasticsearch"], 0),
+        ([], [], [], [], 0),
+    ],
+)
+def test_part_of_a_configuration_concerns_only_the_patterns(
+    patterns: list[str], locators: list[str], outputs: list[str], browsers: list[str], rules: int
+) -> None:
+    document = {
+        "browser": "elasticsearch",
+        "browsers": {"cloudwatch": {"group": "x"}, "elasticsearch": {"url": "https://h", "index": "i"}},
+        "rules": [
+            {"fqn": "hr.{record.x}", "run_id": "{day}"},
+            {"from": "tag", "as": "{fqn}/{run_id}"},
+            {"fqn": "{a|b}", "run_id": "1"},
+        ],
+        "outputs": [{"kind": "logstash", "url": f"https://{name}", "name": name} for name in ("hr", "ops", "rest")],
+        "locators": [
+            {"pattern": "hr.layoffs_*", "outputs": ["hr"]},
+            {"pattern": "hr.[ab]", "browser": "cloudwatch", "outputs": ["hr"]},
+            {"pattern": "ops.*", "browser": "runlog", "outputs": ["ops"]},
+            {"pattern": "?ales.*", "outputs": []},
+        ],
+    }
+    part = parse_configuration(json.dumps(document)).part_for(patterns)
+    assert [each.pattern for each in part.locators] == locators
+    assert ([name for name, _ in part.named_outputs], list(part.browsers), len(part.rules)) == (outputs, browsers, rules)
