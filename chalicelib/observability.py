@@ -152,11 +152,11 @@ def report_decision(
     resource: str,
     allowed: bool,
     reason: str,
-    caller: Mapping[str, str] | None = None,
+    caller: Mapping[str, Any] | None = None,
     count: int = 1,
 ) -> None:
     """Write one audit line: principal, action, resource and decision. ``caller``: further facts, such as the source address. Never any part
-    of credentials. ``count``: the number of decisions that the line summarizes."""
+    of credentials. ``count``: the number of decisions, or of names, that the line summarizes."""
     if not allowed:
         record(ACCESS_REFUSED, count)
     outcome = "allowed" if allowed else "refused"

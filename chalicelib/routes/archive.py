@@ -103,7 +103,9 @@ def list_files(request: ApiRequest) -> Response:
     query = _file_query(services, parameters, now_ms)  # "now" is the same on all pages
     page = services.search.page(query, whats=seen.may_contain)
     base = base_url(request)
-    records = [_record(services, document, base) for document in page.documents if seen.may_read(document)]
+    documents = [each for each in page.documents if seen.may_read(each)]
+    gate.record_names(map(seen.name_of, documents))
+    records = [_record(services, each, base) for each in documents]
     following = None
     if page.after:
         cursor = services.cursors.write(query, page.after)
@@ -199,6 +201,7 @@ def _latest(request: ApiRequest) -> FileRecord:
     gate.record_decision(Scope.ARCHIVE_READ, f"{what}/{where}", True, "the latest visible file")
     if record is None or record.metadata.last_ms // DAY_MS < now_ms // DAY_MS - days:
         raise ArchiveRequestError(ArchiveErrorCode.NO_SUCH_FILE, f'No "{what}" files found in last {days} days from "{where}"', 404)
+    gate.record_names([seen.name_of(record.document())])
     return record
 
 

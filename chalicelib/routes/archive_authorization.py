@@ -61,6 +61,11 @@ class ArchiveAuthorizer:
         """Whether the principal may read the file of a record."""
         return self.principal.may(*self.resource(document["url"], document["metadata"]["what"], document["metadata"].get("lines")))
 
+    def name_of(self, document: Mapping[str, Any]) -> str:
+        """The file of a record in an audit line: the name that its permission is for, and its address, which has its run or id."""
+        url, metadata = document["url"], document["metadata"]
+        return f"{self.resource(url, metadata['what'], metadata.get('lines'))[1]} {url}"
+
     def authorize_read(self, url: str, metadata: Metadata) -> None:
         """Authorize reading a file. Raises ObjectNotFoundError, so a hidden file looks like a missing one."""
         scope, name = self.resource(url, metadata.what, (metadata.model_extra or {}).get("lines"))

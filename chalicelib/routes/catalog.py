@@ -81,6 +81,7 @@ def pipelines(request: ApiRequest) -> Response:
             PipelineEntry(fqn=fqn, last=run_facts(rows[0], now_ms) if rows else None)
             for fqn, rows in zip(page.names, newest, strict=True)
         ]
+    gate.record_names(each["fqn"] if each["last"] is None else _name(each["fqn"], each["last"]["runId"]) for each in entries)
     cursor = None if page.after is None else encrypt_cursor(page.after, (Scope.LOGS_READ,), *bound_to)
     return json_response(PipelineEntryPage(pipelines=entries, cursor=cursor))
 
@@ -103,6 +104,7 @@ def recent_runs(request: ApiRequest) -> Response:
     page = services.recent.page(RecentQuery(outcomes, since_ms, may_see), now_ms, _limit(query), after)
     cursor = None if page.after is None else encrypt_cursor(page.after, (Scope.LOGS_READ,), *bound_to)
     listed = [RecentRun(fqn=row.run.fqn, **run_facts(row, now_ms)) for row in page.rows]
+    gate.record_names(_name(each["fqn"], each["runId"]) for each in listed)
     return json_response(RecentRunPage(runs=listed, cursor=cursor))
 
 
@@ -120,7 +122,13 @@ def histories(request: ApiRequest) -> Response:
         return {"fqn": fqn, "runs": [_result(row, now_ms) for row in rows]}
 
     with ThreadPoolExecutor(_THREADS) as threads:
-        return json_response(PipelineHistories(pipelines=list(threads.map(history, fqns))))
+        listed = list(threads.map(history, fqns))
+    gate.record_names(_name(each["fqn"], run["runId"]) for each in listed for run in each["runs"])
+    return json_response(PipelineHistories(pipelines=listed))
+
+
+def _name(fqn: str, run_id: str) -> str:
+    return f"{fqn}/{run_id}"
 
 
 def _result(row: RunRow, now_ms: int) -> RunResult:
@@ -138,6 +146,7 @@ def runs(request: ApiRequest) -> Response:
     gate.require_run_scope(Scope.LOGS_READ, request)
     services, fqn = request.services, checked_fqn(request.names["fqn"])
     page = services.runs.newest(fqn, _limit(request.query), request.query.get("cursor") or None)
+    gate.record_names(_name(fqn, row.run.run_id) for row in page.rows)
     now_ms = services.clock.now_ms()
     return json_response(RunFactsPage(runs=[run_facts(row, now_ms) for row in page.rows], cursor=page.cursor))
 

@@ -49,6 +49,7 @@ def partitions(request: ApiRequest) -> Response:
         cursor = encrypt_cursor(cursor, (Scope.ADMIN,), *bound_to)
     now_ms = services.clock.now_ms()
     seen = [partition_item(each, now_ms) for each in listed if who.may(Scope.ADMIN, run_of(each.key).fqn)]
+    gate.record_names(f"{each.fqn}/{each.run_id}" for each in seen)
     return json_response(PartitionItemPage(partitions=seen, cursor=cursor).model_dump())
 
 

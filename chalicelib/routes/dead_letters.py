@@ -54,6 +54,7 @@ def letters(request: ApiRequest) -> Response:
     after = decrypt_cursor(request.query.get("cursor") or "", _READ, *bound_to)
     page = list_dead_letters(request.services.store, query, after, limit)
     cursor = encrypt_cursor(page.after, _READ, *bound_to) if page.after else None
+    gate.record_names(f"{each.id.run.fqn}/{each.id.run.run_id}" for each in page.letters)
     return json_response(DeadLetterItemPage(letters=[_item(each) for each in page.letters], cursor=cursor).model_dump())
 
 

@@ -6,11 +6,15 @@ does not reveal whether a resource exists. The response of a view that checked n
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import accumulate
+from typing import Any
 
 from chalicelib import composition
 from chalicelib.access.authenticators import Credentials
@@ -26,6 +30,8 @@ MAX_USER_AGENT_CHARS = 256
 
 MAX_LINES = 20
 """Audit lines of one request; further decisions are counted."""
+MAX_NAMES_CHARS = 16_384
+"""The names in the audit line of a list; further ones are counted, with a digest."""
 
 
 @dataclass(slots=True)
@@ -133,6 +139,25 @@ def record_decision(action: str, resource: str, allowed: bool, reason: str = "")
     _report(current.principal.name, current.principal.kind, action, resource, allowed, stated, current.caller)
 
 
+def record_names(names: Iterable[str]) -> None:
+    """Write an audit line with what a list returns: FQNs, runs as ``FQN/RUN``, files. None for an empty list, or an anonymous principal.
+    ``count`` is the number of names; of the ones beyond ``MAX_NAMES_CHARS`` the line has ``more``, their number, and ``more_sha256``, the
+    digest of them joined by newlines."""
+    current = _authenticated.get()
+    listed = [redacted(each) for each in dict.fromkeys(names)]
+    if not listed or current.principal.kind is Kind.ANONYMOUS:
+        return
+    assert current.operation, "only operations have views"
+    chars = list(accumulate(map(len, listed)))
+    stated = bisect_right(chars, MAX_NAMES_CHARS)
+    facts: dict[str, Any] = {"names": listed[:stated]}
+    if rest := listed[stated:]:
+        digest = sha256("\n".join(rest).encode(errors="surrogatepass")).hexdigest()
+        facts |= {"more": len(rest), "more_sha256": digest}
+    name, kind = current.principal.name, current.principal.kind
+    _report(name, kind, "list", current.operation.id, True, "in the response", {**current.caller, **facts}, len(listed))
+
+
 def _report_unlisted(current: AuthenticatedRequest) -> None:
     """Write one audit line per action and outcome for the decisions beyond ``MAX_LINES``."""
     for (action, allowed), count in current.unlisted.items():
@@ -171,7 +196,7 @@ def _authorization(request: ApiRequest) -> str:
 
 
 def _report(
-    name: str, kind: str, action: str, resource: str, allowed: bool, reason: str, caller: Mapping[str, str], count: int = 1
+    name: str, kind: str, action: str, resource: str, allowed: bool, reason: str, caller: Mapping[str, Any], count: int = 1
 ) -> None:
     report_decision(
         principal=name,

@@ -195,6 +195,7 @@ def runs(request: ApiRequest) -> Response:
     gate.require_run_scope(Scope.LOGS_READ, request)
     checked_fqn(request.names["fqn"])
     page = request.services.runs.newest(request.names["fqn"], queries.runs_limit(request.query), request.query.get("cursor"))
+    gate.record_names(f"{row.run.fqn}/{row.run.run_id}" for row in page.rows)
     listed: RunIdPage = {"runs": [row.run.run_id for row in page.rows], "cursor": page.cursor}
     return json_response(listed)
 
@@ -282,6 +283,7 @@ def _filename(run: Run) -> str:
 def _newest(request: ApiRequest, fqn: str) -> Run | None:
     checked_fqn(fqn)
     rows = request.services.runs.newest(fqn, 1, None).rows
+    gate.record_names(f"{row.run.fqn}/{row.run.run_id}" for row in rows)
     return rows[0].run if rows else None
 
 

@@ -65,6 +65,8 @@ def events(request: ApiRequest) -> Response:
     for what, why in page.left_out[:_MAX_WARNINGS]:
         logger.warning("a file of a pipeline is left out", extra={"what": what, "why": why})
     note(left_out=len(page.left_out), unsupported=page.unsupported)
+    application = f"{events_query.namespace}.{events_query.app}"  # of events in formats without names
+    gate.record_names(f"{each.fqn or application}/{each.runId}" for each in page.events)
     body = FileEventItemPage(
         events=[_event(each) for each in page.events],
         cursor=_cursor(page.after) if page.after else None,
@@ -85,6 +87,7 @@ def files(request: ApiRequest) -> Response:
     note(left_out=len(page.left_out))
     listed = fitting((_file(row, page.store) for row in page.files), PAGE_BYTES)
     is_cut = len(listed) < len(page.files)
+    gate.record_names(f"{each.fqn} {each.key}" for each in listed)
     body = PipelineFileItemPage(
         files=listed, cursor=page.files[len(listed) - 1].at if is_cut else page.after, leftOut=len(page.left_out)
     )

@@ -71,6 +71,7 @@ def pipelines(request: ApiRequest) -> Response:
     ]
     room_bytes = PAGE_BYTES - document_bytes([each.model_dump() for each in listed])
     page = fitting(_statuses(services, files[:limit]), room_bytes)
+    gate.record_names(resource_of(each.name) for each in page)
     body = ProcessingPipelinePage(
         pipelines=page,
         cursor=page[-1].name if len(page) < len(files) else None,

@@ -6,6 +6,8 @@ import base64
 import itertools
 import json
 from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
@@ -19,13 +21,17 @@ from chalicelib.coordination import Partition, Status
 from chalicelib.coordination.partition import format_timestamp
 from chalicelib.ingestion.run_files import slug
 from chalicelib.ports import Run
-from chalicelib.routes import archive_authorization
+from chalicelib.routes import archive_authorization, gate
 from tests.functional.archive import BASE, FILES, Site
-from tests.functional.gateway import Answer, call, installed
-from tests.issuer import JWT, Issuer, bearer
+from tests.functional.gateway import LOGS, Answer, call, installed, post
+from tests.functional.test_no_secret_leaves import ingested
+from tests.issuer import EVERYTHING, JWT, Issuer, bearer
 from tests.sampling import examples
+from tests.support import samples
 from tests.support.database import InMemoryDatabase
 from tests.support.publisher import InMemoryPublisher
+from tests.support.run_catalog import InMemoryRunCatalog
+from tests.support.samples import DECLARED
 from tests.world import START_MS, World
 
 ISSUER = Issuer()
@@ -242,3 +248,55 @@ def test_encrypted_cursor_is_bound_to_its_principal_and_query(site: Site) -> Non
     assert status(WORK, one) == status(WORK, one, limit="1") == 200
     assert status(WORK, other) == status(WORK, one, status="closed") == status("/v1/coordination/sweep", one) == 400
     assert status("/v1/catalog/pipelines", one) == 400
+
+
+@pytest.fixture
+def api() -> Iterator[World]:
+    with installed(World(), runs=InMemoryRunCatalog(), publisher=InMemoryPublisher(), keys=ISSUER.read, **JWT) as world:
+        yield world
+
+
+def audited(caplog: pytest.LogCaptureFixture, path: str) -> tuple[Answer, list[dict[str, Any]]]:
+    """The response for a principal with all permissions, and its audit lines."""
+    caplog.clear()
+    answer = call("GET", path, None, bearer(ISSUER.granted("root", **EVERYTHING)))
+    return answer, [vars(each) for each in caplog.records if each.message == "access"]
+
+
+@pytest.mark.behavior("The audit log names the pipelines, runs and files in each response.")
+def test_audit_lines_name_what_each_response_contains(api: World, caplog: pytest.LogCaptureFixture) -> None:
+    root, names_of, prepared = bearer(ISSUER.granted("root", **EVERYTHING)), dict[str, list[str]](), {samples.nothing}
+    plain, closed = root | {"Content-Type": "text/plain"}, root | {"Content-Type": "application/json"}
+    assert post(f"{samples.FQN}/{samples.RUN_ID}", "zero\n", plain).status == 200
+    assert post(f"{samples.FQN}/{samples.RUN_ID}/close", '{"outcome": "failed"}', closed).status == 200
+    ingested(api)
+    for sample in (each for each in samples.ROWS if each.method == "GET" and not DECLARED[each.operation].is_public):
+        if sample.needs not in prepared:
+            sample.needs(api)
+            prepared.add(sample.needs)
+        answer, lines = audited(caplog, sample.url)
+        listed = [name for line in lines for name in line.get("names", ())]
+        stated = " ".join([*listed, *(line["resource"] for line in lines)])
+        assert all(name in stated for name in (samples.FQN, samples.FILE_ID) if name in answer.body), sample.path
+        if listed:
+            names_of[DECLARED[sample.operation].id] = listed
+    run, file = ["svc.a/r1"], [f"upload s3://archive/{samples.FILE_ID}/data"]
+    assert names_of == {
+        "listRuns": run, "readLastLog": run, "downloadLastLog": run, "listRecentRuns": run, "listHistories": run, "listPipelines": run,
+        "listRunFacts": run, "listFiles": file, "readLatest": file, "readLatestFile": file, "listPartitions": run, "readPipelineFiles": run,
+        "listPipelineFiles": ["svc.a b/svc/2026-09-21/a/main/00000000.jsonl"], "listProcessingPipelines": ["pipelines/runlake"],
+        "listDeadLetters": run,
+    }  # fmt: skip
+
+
+def test_audit_line_counts_and_digests_names_beyond_its_limit(
+    api: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "MAX_NAMES_CHARS", 20)
+    for number in range(4):
+        api.clock.advance(1)
+        post(f"svc.a/r{number}", '"x"', bearer(ISSUER.granted("root", **EVERYTHING)))
+    ingested(api)
+    (line,) = [each for each in audited(caplog, f"{LOGS}/svc.a")[1] if each["action"] == "list"]
+    assert (line["names"], line["count"], line["more"]) == (["svc.a/r3", "svc.a/r2"], 4, 2)
+    assert line["more_sha256"] == sha256(b"svc.a/r1\nsvc.a/r0").hexdigest()
