@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from chalicelib.errors import DamagedLogError, ObjectNotFoundError, StoreUnavailableError, WriteConflictError
+from chalicelib.errors import DamagedLogError, ObjectNotFoundError, StoreUnavailableError, UnavailableError, WriteConflictError
 from chalicelib.pipelines.ports import ANNOTATIONS, DATA, EVENT_ID, FQN, INSTANCE, LEVEL, LINE, RUN_ID, STEP, TIME_MS, WRITER
 from chalicelib.ports import Clock, Condition, ObjectStore, PutOptions, Run
 from chalicelib.runlog.layout import MAX_KEY_BYTES, encode_name
@@ -171,13 +171,24 @@ class DeadLetters:
         return find_dead_letter(self._store, key)
 
     def _document(self, id: DeadLetterId, error: BaseException, attempts: int, event: Mapping[str, Any]) -> bytes:
+        reason, trace = _stated(error)
         document = {
             "pipeline": id.pipeline,
             "handler": id.handler,
-            "reason": f"{type(error).__name__}: {error}"[:1000],
-            "trace": "".join(traceback.format_exception(error))[-_TRACE_CHARS:],
+            "reason": reason[:1000],
+            "trace": trace[-_TRACE_CHARS:],
             "attempts": attempts,
             "dead_ms": self._clock.now_ms(),
             "event": event,
         }
         return json.dumps(document, default=str).encode()
+
+
+def _stated(error: BaseException) -> tuple[str, str]:
+    """Reason and trace. A service that is unavailable failed a request with any events, also of pipelines that the letter's readers may
+    not read: without its message, which may quote or name them."""
+    name = type(error).__name__
+    if isinstance(error, UnavailableError):
+        reason = f"{name}: a service that the handler uses was unavailable"
+        return reason, "".join([*traceback.format_tb(error.__traceback__), reason])
+    return f"{name}: {error}", "".join(traceback.format_exception(error))

@@ -192,13 +192,15 @@ class ForwardHandler(logging.Handler):
 
     def _rejected(self, rejection: Rejection, request: Sequence[Event]) -> None:
         """Report a refused event, for its dead letter. If the target does not say which event it was, the report is of the
-        request's first one, and its reason names the request."""
+        request's first one, and its reason names the request. A reader of the letter may read only its pipeline: if the request has
+        events of others, the target's answer, which may quote any of them, is left out."""
         event, reason = rejection.event or request[0], rejection.reason
         assert isinstance(event, ForwardedEvent)
         if rejection.event is None:
-            last = request[-1]
-            assert isinstance(last, ForwardedEvent)
-            reason = f"one of {len(request)} events, to {_place(last._record)}, {reason}"
+            records = [each._record for each in request if isinstance(each, ForwardedEvent)]
+            is_of_one = len({each.__dict__[FQN] for each in records}) == 1
+            rest = f"to {_place(records[-1])}, {reason}" if is_of_one else "of several pipelines, rejected"
+            reason = f"one of {len(request)} events, {rest}"
         try:
             raise RequestRefusedError(reason)
         except RequestRefusedError:

@@ -311,19 +311,24 @@ def test_refused_events_are_dead_letters_and_too_many_disable_the_handler(world:
     assert set(dead(world)) == {"bad", "bad 1", "bad 2"} and states(world) == {"out": DISABLED}
 
 
-def test_unnamed_refusals_name_the_request(world: PipelinesHarness) -> None:
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        (B, "one of 4 events, of several pipelines, rejected"),
+        (Run("svc.a", "r2"), "one of 4 events, to svc.a/r2 line 1, rejected: too strange"),
+    ],
+)
+def test_unnamed_refusals_name_the_request_of_one_pipeline(world: PipelinesHarness, other: Run, reason: str) -> None:
     otlp = Otlp(reject=lambda found: 400 if found["message"] == "bad" else 200)
-    for run in (A, B):
+    for run in (A, other):
         written(world, run, ["one", "bad"])
         world.end(run)
     session(world, lambda *_: OtlpTarget(Wire(otlp), "http://otel"))
-    assert dead(world) == {
-        "one": "RequestRefusedError: one of 4 events, to svc.b/r1 line 1, rejected: too strange",
-    }
-    assert [(each["service.name"], each["service.instance.id"]) for each in otlp.resources][:2] == [
-        ("svc.a", "r1"),
-        ("svc.b", "r1"),
-    ]
+    assert dead(world) == {"one": f"RequestRefusedError: {reason}"}
+    stored = json.dumps(world.dead_letters())
+    assert ("too strange" in stored, "svc.b" in stored) == (other != B, False)
+    resources = [(each["service.name"], each["service.instance.id"]) for each in otlp.resources][:2]
+    assert resources == [("svc.a", "r1"), (other.fqn, other.run_id)]
 
 
 def test_nothing_is_sent_without_the_lease(world: PipelinesHarness) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.errors import PreconditionFailedError, StoreUnavailableError
+from chalicelib.errors import PreconditionFailedError, StoreUnavailableError, TargetUnavailableError
 from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.dead_letters import DeadLetterId, DeadLetters, find_dead_letter
 from chalicelib.pipelines.pipeline_state import DISABLED, HandlerState, PipelineStateStore
@@ -71,16 +71,24 @@ def test_accepted_letter_is_deleted_and_its_handler_gets_the_same_event(world: P
     assert not world.store.list("_dead/").objects and not list(requests(world).all())
 
 
-def test_refused_letter_has_one_more_attempt_and_the_new_reason(world: PipelinesHarness) -> None:
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError("still full"), "OSError: still full"),
+        (TargetUnavailableError("answer='of another'"), "TargetUnavailableError: a service that the handler uses was unavailable"),
+    ],
+)
+def test_refused_letter_has_one_more_attempt_and_the_new_reason(world: PipelinesHarness, error: Exception, reason: str) -> None:
     def fail(_: logging.LogRecord) -> None:
-        raise OSError("still full")
+        raise error
 
     RecordingHandler.fails["a"] = fail
     one = letter(world)
     asked(world, one)
     session(world)
     found = find_dead_letter(world.store, one.key)
-    assert found and (found.attempts, found.reason, found.event["message"]) == (2, "OSError: still full", "m0")
+    assert found and (found.attempts, found.reason, found.event["message"]) == (2, reason, "m0")
+    assert found.trace.endswith(reason if "of another" in str(error) else f"{reason}\n") and "of another" not in found.trace
     assert found.dead_ms > START_MS and not list(requests(world).all())
 
 
