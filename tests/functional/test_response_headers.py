@@ -47,9 +47,10 @@ def test_answers_with_logs_are_never_stored_by_browsers_or_proxies(issuer: Issue
 
 
 @pytest.mark.parametrize("page", ["/v1/ui/", "/docs/static/index.html"])
-def test_pages_may_use_no_devices(page: str) -> None:
+def test_pages_use_no_devices_and_are_not_framed(page: str) -> None:
     answer = call("GET", page)
     assert answer.status == 200
+    assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"].split("; ")
     assert {"camera=()", "geolocation=()", "microphone=()"} <= set(answer.headers["Permissions-Policy"].split(", "))
 
 
