@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from itertools import pairwise
@@ -12,6 +13,7 @@ import pytest
 from annotated_types import Ge, Le
 
 from chalicelib import observability
+from chalicelib.access.authorization_header import token_of
 from chalicelib.composition import SOURCES
 from chalicelib.coordination import partition
 from chalicelib.coordination.metrics import METRIC_NAMES, metric_name
@@ -493,18 +495,58 @@ def test_what_may_be_wanted_is_not_there_by_default(template: Template) -> None:
 def test_requests_of_one_token_can_be_limited(template: Template) -> None:
     assert template["Parameters"]["RequestsPerToken"]["Default"] == 0
     limits = template["Resources"]["TokenLimits"]
-    (rule,) = limits["Properties"]["Rules"]
-    rate = rule["Statement"]["RateBasedStatement"]
-    assert (limits["Condition"], rate["Limit"], rate["EvaluationWindowSec"]) == ("LimitsTokens", {"Ref": "RequestsPerToken"}, 300)
-    assert [key["Header"]["Name"] for key in rate["CustomKeys"]] == ["authorization"]
-    blocked = rule["Action"]["Block"]["CustomResponse"]
-    assert blocked["ResponseCode"] == 503, "connectors repeat it"
-    assert json.loads(limits["Properties"]["CustomResponseBodies"][blocked["CustomResponseBodyKey"]]["Content"])["code"] == 503
+    assert limits["Condition"] == "LimitsTokens"
+    user, *rates = limits["Properties"]["Rules"]
+    for rule, header in zip(rates, ("authorization", "x-amz-firehose-access-key"), strict=True):
+        rate = rule["Statement"]["RateBasedStatement"]
+        assert (rate["Limit"], rate["EvaluationWindowSec"]) == ({"Ref": "RequestsPerToken"}, 300)
+        assert [key["Header"]["Name"] for key in rate["CustomKeys"]] == [header]
+    for rule, status in ((user, 401), *((rule, 503) for rule in rates)):  # connectors repeat a 503
+        blocked = rule["Action"]["Block"]["CustomResponse"]
+        body = json.loads(limits["Properties"]["CustomResponseBodies"][blocked["CustomResponseBodyKey"]]["Content"])
+        assert blocked["ResponseCode"] == body["code"] == status
     assert limits["Properties"]["VisibilityConfig"]["SampledRequestsEnabled"] is False, "samples hold tokens"
     parameters = {"Auth": "none", "BucketName": "a", "ArchiveBucketName": "b", "RequestsPerToken": "100"}
     deploy_rules.check(template, parameters, "")
     with pytest.raises(DeployError, match="an API has one only"):
         deploy_rules.check(template, parameters | {"WebAclArn": "arn:aws:wafv2:x"}, "")
+
+
+def transformed(text: str, transformations: list[dict[str, Any]]) -> str:
+    """A header as a rule of WAF compares or counts it."""
+    for each in sorted(transformations, key=lambda each: each["Priority"]):
+        text = {"LOWERCASE": str.lower, "COMPRESS_WHITE_SPACE": lambda text: re.sub(r"[\f\t\n\r\v\xa0 ]+", " ", text)}[
+            each["Type"]
+        ](text)
+    return text
+
+
+def is_matched(statement: dict[str, Any], header: str) -> bool:
+    ((kind, inner),) = statement.items()
+    if kind == "AndStatement":
+        return all(is_matched(each, header) for each in inner["Statements"])
+    if kind == "NotStatement":
+        return not is_matched(inner["Statement"], header)
+    assert (kind, inner["PositionalConstraint"]) == ("ByteMatchStatement", "STARTS_WITH")
+    return transformed(header, inner["TextTransformations"]).startswith(inner["SearchString"])
+
+
+def test_spellings_of_a_header_with_one_token_are_counted_together(template: Template) -> None:
+    """Those that the API accepts: two keys, since a rule cannot take a token out of base64."""
+    user, rate, _ = properties(template, "TokenLimits")["Rules"]
+    (key,) = rate["Statement"]["RateBasedStatement"]["CustomKeys"]
+    token, keys = "eyJhbGciOi.eyJzdWIiOi.Sig-_natuRE", set()
+    spellings = [f"{scheme}{space}{token}" for scheme in ("Bearer", "bearer", "bEaReR") for space in (" ", "   ", " \t")]
+    for name in ("token", "user", "token1", "Token", ""):
+        packed = base64.b64encode(f"{name}:{token}".encode()).decode()
+        spellings += [f"{scheme}{space}{packed}" for scheme in ("Basic", "BASIC") for space in (" ", "  \t ")]
+    for spelling in spellings:
+        assert token_of(spelling) == token
+        if not is_matched(user["Statement"], spelling):
+            keys.add(transformed(spelling, key["Header"]["TextTransformations"]))
+    assert len(keys) == 2
+    assert is_matched(user["Statement"], "Basic " + base64.b64encode(f"user:{token}".encode()).decode())
+    assert not is_matched(user["Statement"], f"Bearer {token}")
 
 
 def test_the_gateway_is_throttled_and_traced(template: Template) -> None:
