@@ -41,17 +41,19 @@ class Need:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Grant:
-    """One action on one resource of one statement, which may contain ``*``. ``condition``: a key and its required value."""
+    """One action on one resource of one statement, which may contain ``*``. ``condition``: a key, and the patterns of which its value
+    matches one."""
 
     sid: str
     action: str
     resource: str
-    condition: tuple[str, str] = ("", "")
+    condition: tuple[str, tuple[str, ...]] = ("", ())
 
     def allows(self, need: Need) -> bool:
         """Whether the grant satisfies the need."""
         fits = self.action == need.action and fnmatchcase(need.resource, self.resource.replace("[", "[[]"))
-        return fits and self.condition in (("", ""), need.context)
+        key, patterns = self.condition
+        return fits and (not key or (key == need.context[0] and any(fnmatchcase(need.context[1], each) for each in patterns)))
 
     @property
     def is_possible(self) -> bool:
@@ -111,7 +113,7 @@ def _needs(region: str, row: dict[str, Any]) -> Iterator[Need]:
 def _of_s3(operation: str, given: dict[str, Any]) -> Iterator[Need]:
     bucket = f"arn:aws:s3:::{given['Bucket']}"
     if operation == "ListObjectsV2":
-        yield Need("s3:ListBucket", bucket)
+        yield Need("s3:ListBucket", bucket, ("s3:prefix", given.get("Prefix", "")))
         return
     if operation == "DeleteObjects":
         yield from (Need("s3:DeleteObject", f"{bucket}/{each['Key']}") for each in given["Delete"]["Objects"])
@@ -155,10 +157,11 @@ def _grants(document: dict[str, Any]) -> Iterator[Grant]:
         assert statement["Effect"] == "Allow" and not {"NotAction", "NotResource"} & set(statement)
         ((_, conditions),) = statement.get("Condition", {"StringEquals": {"": ""}}).items()
         ((key, value),) = conditions.items()
+        condition = (key, tuple(_listed(value)) if key else ())
         for action in _listed(statement["Action"]):
             for resource in _listed(statement["Resource"]):
                 named = re.sub(r"(:stack/[^/]+/).+", r"\1", resource)  # callers know only the name of a stack
-                yield Grant(statement["Sid"], action, named, (key, value))
+                yield Grant(statement["Sid"], action, named, condition)
 
 
 def refused(needs: Iterable[Need], allowed: Iterable[Grant]) -> list[Need]:

@@ -354,6 +354,40 @@ def test_permissions_for_other_systems_are_named_by_parameters(
     assert template["Parameters"][f"{name}Arns"]["Default"] == "" and "Condition" in template["Resources"][f"{name}sPolicy"]
 
 
+LOG_GROUPS = {
+    "Api": "ApiHandler",
+    "Authorizer": "Authorize",
+    **{name: name for name in ("Ingest", "Compact", "Sweep", "Pipelines")},
+}
+
+
+def test_each_function_writes_only_its_own_log(template: Template) -> None:
+    """No statement of another policy has an action on logs, but for those of parameters and of jobs, which Glue writes."""
+    policies = {name: each["Properties"] for name, each in template["Resources"].items() if each["Type"].startswith("AWS::IAM::")}
+    writers = {name for name, each in policies.items() if "logs:PutLogEvents" in json.dumps(each)}
+    assert writers == {f"{role}LogPolicy" for role in LOG_GROUPS} | {"TargetLogGroupsPolicy", "JobsPolicy"}
+    for role, group in LOG_GROUPS.items():
+        (statement,) = policies[f"{role}LogPolicy"]["PolicyDocument"]["Statement"]
+        assert policies[f"{role}LogPolicy"]["Roles"] == [{"Ref": f"{role}Role"}]
+        assert statement["Resource"] == {"Fn::GetAtt": [f"{group}LogGroup", "Arn"]}
+
+
+def test_logs_bucket_is_listed_only_by_prefix(template: Template) -> None:
+    bucket = {"Fn::Sub": "arn:${AWS::Partition}:s3:::${BucketName}"}
+    listing = [
+        statement
+        for each in template["Resources"].values()
+        if each["Type"] == "AWS::IAM::Role"
+        for policy in each["Properties"]["Policies"]
+        for statement in policy["PolicyDocument"]["Statement"]
+        if "s3:ListBucket" in as_list(statement.get("Action", [])) and bucket in as_list(statement["Resource"])
+    ]
+    prefixes = [prefix for each in listing for prefix in each["Condition"]["StringLike"]["s3:prefix"]]
+    assert listing and all(
+        prefix in ({"Fn::Sub": "${Prefix}/*"}, "pipeline-files/*", "_dead/*", "_pipelines/*") for prefix in prefixes
+    )
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_function_has_a_role_of_its_own(template: Template, name: str) -> None:
     role = name.removesuffix("Handler").capitalize() + "Role"
