@@ -68,13 +68,15 @@ def _table(default: str, about: str) -> Any:
 
 
 _JWKS_URL = r"^(https://[^\s/@]+|http://(127\.0\.0\.1|localhost)(:[0-9]+)?)/\S*$"
-_JSON_FIELDS = ("source_coordination", "jwt_more_issuers", "pipeline_ids", "run_links")
+_JSON_FIELDS = ("source_coordination", "jwt_more_issuers", "pipeline_ids", "run_links", "target_hosts")
 _AUDIENCE = r"[^,\s\x00-\x1f]"
 """At least one name: commas alone would accept any audience."""
 # The host is literal: names of pipelines and runs are chosen by those who write logs.
 LinkTemplate = Annotated[
     str, Field(max_length=1024, pattern=r"^https?://[A-Za-z0-9.:\[\]-]+/(?:[^\s{}\x00-\x1f\x7f]|\{(?:fqn|name|runId)\})*$")
 ]
+TargetHost = Annotated[str, Field(pattern=r"^https://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?$", max_length=300)]
+SecretReference = Annotated[str, Field(pattern=r"^(ssm|secretsmanager):\S+$", max_length=2400)]
 PipelineId = Annotated[str, Field(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")]
 
 
@@ -308,6 +310,13 @@ class Settings(BaseSettings):
         "ARNs of roles with commas between",
         pattern=r"^[A-Za-z0-9:/+=.@_, -]+$",
         max_length=4096,
+    )
+    target_hosts: Annotated[dict[TargetHost, tuple[SecretReference, ...]], NoDecode] = _setting(
+        {},
+        "Where [targets](forwarding.md#targets-of-pipelines-files) in files of processing pipelines may be, and the secrets of "
+        "`headers_from` for each. Default: nowhere. Outputs of `RUNLAKE_EVENTS` and targets of kind `cloudwatch` need no entry.",
+        'JSON: {"https://es.example.com:9200": ["ssm:/runlake/es"], …}; a secret with each of its fields, or with one as `…#field`',
+        max_length=100,
     )
     pipeline_event_delay_ms: int = _setting(
         2000, "How long events of running runs are buffered for ordering.", "0 to 3600000 ms", ge=0, le=3_600_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from chalicelib.composition import SECONDS_OF_A_DAY, Services, coordinator
@@ -11,12 +12,11 @@ from chalicelib.ports import Run
 from chalicelib.runlog.pipeline_listing import PipelineQuery
 
 if TYPE_CHECKING:
-    from chalicelib.events.ports import Target
-    from chalicelib.events.targets.configuration import TargetConfiguration
     from chalicelib.pipelines.config_loader import ConfigSource, LoadedPipelines
     from chalicelib.pipelines.configuration import PipelineFile
     from chalicelib.pipelines.files.service import PipelineFiles
     from chalicelib.pipelines.handler_metrics import OnMetrics
+    from chalicelib.pipelines.ports import MakeTarget
     from chalicelib.pipelines.supervisor import Supervisor
     from chalicelib.pipelines.wheels import WheelProblem
     from chalicelib.pipelines.worker import WorkerDependencies
@@ -128,16 +128,19 @@ def worker_dependencies(services: Services, file: PipelineFile, buffer_bytes: in
         stores=services.located_bucket,
         sidecars=StoredSidecarReader(services.events.indexing, services.events.tails, services.index, services.clock),
         segments=NewSegmentReader(services.events.snapshots.tails),
-        make_target=_make_target,
+        make_target=_target_maker(services, file),
         instance_id=services.settings.instance_id,
         wheel_problems=process_wheels().problems,
     )
 
 
-def _make_target(configuration: TargetConfiguration, timeout_s: float) -> Target:
+def _target_maker(services: Services, file: PipelineFile) -> MakeTarget:
+    """Targets of outputs are the operator's own; whoever may write a pipeline's file has the hosts of a setting."""
     from chalicelib.aws.targets import make_target
+    from chalicelib.pipelines.output_pipelines import PREFIX
 
-    return make_target(configuration, timeout_s)
+    is_output = file.name in {f"{PREFIX}{name}" for name, _ in services.events.configuration.named_outputs}
+    return partial(make_target, hosts=None if is_output else services.settings.target_hosts)
 
 
 def pipeline_files(services: Services) -> PipelineFiles:

@@ -18,7 +18,7 @@ from chalicelib.errors import InvalidConfigurationError, StoreConditionError
 from chalicelib.pipelines.allowed_modules import DEFAULTS_ONLY, AllowedModules
 from chalicelib.pipelines.configuration import MAX_FILE_BYTES, PipelineFile, Properties, parse_pipeline_file
 from chalicelib.pipelines.files.path_template import clash_of
-from chalicelib.pipelines.output_pipelines import Output, output_pipeline
+from chalicelib.pipelines.output_pipelines import PREFIX, Output, output_pipeline
 from chalicelib.ports import ObjectStore, PutOptions
 
 BUILT_IN = "runlake"
@@ -177,13 +177,13 @@ def load_pipelines(
         raise InvalidConfigurationError(f"the built-in pipeline has another name name={first.name}")
     pipelines, problems, taken = [first], list[ConfigProblem](), {BUILT_IN: str(built_in)}
     for output in outputs:
+        taken[f"{PREFIX}{output.name}"] = OUTPUTS  # also of an invalid one: a file of this name would count as the operator's
         try:
             pipeline = output_pipeline(output, defaults)
         except InvalidConfigurationError as error:
             problems.append(ConfigProblem(OUTPUTS, f"{error} output={output.name}"))
             continue
         pipelines.append(pipeline)
-        taken[pipeline.name] = OUTPUTS
     writers = dict.fromkeys(first.logging.outputs(), first.name)
     for source in sources:
         try:

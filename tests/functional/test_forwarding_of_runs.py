@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
+from chalicelib import composition
+from chalicelib.composition.pipelines import installed_pipelines, worker_dependencies
+from chalicelib.errors import InvalidConfigurationError
 from chalicelib.events.event import Loggable
 from chalicelib.events.forwarding import Forwarder
 from chalicelib.events.run_forwarding import ApiSource, EventSource, forward
+from chalicelib.events.targets.configuration import target_of
 from tests.functional.gateway import call, installed, post
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.unit.test_event_targets import KITS
 from tests.world import World
 
@@ -66,3 +72,21 @@ def test_live_run_is_forwarded_to_its_end(world: World, name: str) -> None:
     assert (one.step, one.level, one.data["n"], one.writer) == ("build", "INFO", [1, None], "w")
     (note,) = next(each for each in received if each.message == "two\nlines").annotations
     assert (note.position, note.note) == (4, {"url": "https://a"})
+
+
+def test_targets_of_files_need_a_listed_host_and_outputs_none() -> None:
+    outputs = [{"kind": "otlp", "url": "http://collector.test", "name": "mine"}]
+    named = {"events": json.dumps({"outputs": outputs}), "target_hosts": json.dumps({"https://otel.test": []})}
+    with installed(World(), runs=InMemoryRunCatalog(), **named):
+        services = composition.services()
+        (_, output) = installed_pipelines(services).pipelines
+        for name, url, is_refused in (
+            (output.name, "http://collector.test", False),
+            ("team", "http://collector.test", True),
+            ("team", "https://otel.test/v1", False),
+            ("output.team", "http://collector.test", True),
+        ):
+            make = worker_dependencies(services, output.model_copy(update={"name": name}), 0, print).make_target
+            assert make
+            with pytest.raises(InvalidConfigurationError, match="TARGET_HOSTS") if is_refused else nullcontext():
+                make(target_of({"kind": "otlp", "url": url}), 1.0).close()

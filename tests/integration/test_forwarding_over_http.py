@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import traceback
@@ -213,6 +214,22 @@ def test_redirects_are_not_followed() -> None:
         assert len(bulk.documents) == 2
     with pytest.raises(TargetUnavailableError, match="not sent"):
         Urllib3Transport(1, 5).post(f"http://127.0.0.1:{free_port()}/", {}, b"")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "public.test"])
+def test_peer_of_a_remote_transport_is_checked_after_the_connection(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    """By name too: only the address that the connection has counts, whatever was looked up before."""
+    looked_up = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda name, *rest: looked_up("127.0.0.1" if name == "public.test" else name, *rest))
+    shipper = Shipper()
+    with VendorServers({"ls": shipper}) as site, closing(Urllib3Transport(1, 5, remote_only=True)) as transport:
+        for scheme in ("http", "https"):
+            with pytest.raises(TargetUnavailableError, match="not sent"):
+                transport.post(
+                    site.url.replace("http://127.0.0.1", f"{scheme}://{host}") + "/ls/", {"Authorization": "hush"}, b"[]"
+                )
+        json_type = {"Content-Type": "application/json"}
+        assert Urllib3Transport(1, 5).post(site.url + "/ls/", json_type, b"[{}]").status == 200 and shipper.requests == 1
 
 
 class Quoting(Shipper):

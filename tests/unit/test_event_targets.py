@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -13,11 +14,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from chalicelib.aws import targets
 from chalicelib.aws.cloudwatch_logs import CloudWatchLogsTarget, stream_name
-from chalicelib.errors import DeadlineExceededError, RequestRefusedError, TargetUnavailableError, UnavailableError
+from chalicelib.aws.http import is_local
+from chalicelib.errors import (
+    DeadlineExceededError,
+    InvalidConfigurationError,
+    RequestRefusedError,
+    TargetUnavailableError,
+    UnavailableError,
+)
 from chalicelib.events.event import Annotation, Event, Loggable
 from chalicelib.events.forwarding import MAX_LISTED_REJECTIONS, Forwarder, RetryPolicy
 from chalicelib.events.ports import Limits, Refused, Target
+from chalicelib.events.targets.configuration import target_of
 from chalicelib.events.targets.document import document, packed, timestamp_of, uid
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.events.targets.otlp import OtlpTarget
@@ -589,3 +599,49 @@ def test_cloudwatch_names_of_streams() -> None:
     assert stream_name(Loggable.of_run(Run("a:b*c%d", "r/1"), "here")) == "a%3Ab%2Ac%25d/r/1"
     names = {stream_name(Loggable.of_run(Run("p" * 600, f"run-{number}"), "here")) for number in range(3)}
     assert len(names) == 3 and all(len(name) <= 512 for name in names)
+
+
+SEARCH, RUNLAKE_ES = "https://es.test:9200", "ssm:/runlake/es"
+HOSTS = {SEARCH: (RUNLAKE_ES, "secretsmanager:one#field"), "https://otel.test": ()}
+
+
+@pytest.mark.parametrize(
+    ("url", "secret", "refusal"),
+    [
+        ("https://es.test:9200/path?x=1", RUNLAKE_ES, None),
+        ("https://ES.test.:9200", f"{RUNLAKE_ES}#user", None),
+        ("https://es.test:9200", "secretsmanager:one#field", None),
+        ("https://otel.test:443/", None, None),
+        ("https://es.test:9200", "secretsmanager:one#other", "does not list the secret"),
+        ("https://otel.test", RUNLAKE_ES, "does not list the secret"),
+        ("https://es.test:9200", "ssm:/other", "does not list the secret"),
+        ("https://es.test", None, "must be at an https address"),
+        ("http://es.test:9200", None, "must be at an https address"),
+        ("https://es.test:9200.evil.test/", None, "url"),
+        ("https://evil.test/#es.test:9200", None, "must be at an https address"),
+        ("https://evil.test\\es.test:9200", None, "must be at an https address"),
+        ("https://169.254.169.254/latest/api/token", None, "must be at an https address"),
+    ],
+)
+def test_target_of_a_file_reaches_only_listed_hosts_with_their_secrets(
+    monkeypatch: pytest.MonkeyPatch, url: str, secret: str | None, refusal: str | None
+) -> None:
+    read = list[str]()
+    monkeypatch.setattr(targets, "read_named_secret", lambda name: read.append(name.text) or "value")
+    target = target_of({"kind": "otlp", "url": url, "headers_from": {"A": secret} if secret else {}})
+    with pytest.raises(InvalidConfigurationError, match=refusal) if refusal else nullcontext():
+        targets.make_target(target, hosts=HOSTS).close()
+    assert read == ([secret] if secret and not refusal else [])
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("127.0.0.1", True), ("127.8.8.8", True), ("0.0.0.0", True), ("169.254.169.254", True), ("169.254.170.2", True),
+        ("224.0.0.1", True), ("::1", True), ("::", True), ("fe80::1%eth0", True), ("fd00:ec2::254", True), ("::ffff:127.0.0.1", True),
+        ("::ffff:169.254.169.254", True), ("64:ff9b::a9fe:a9fe", True), ("10.1.2.3", False), ("172.31.0.2", False), ("192.168.1.1", False),
+        ("8.8.8.8", False), ("::ffff:10.0.0.1", False), ("64:ff9b::808:808", False), ("2001:4860:4860::8888", False), ("fd12::1", False),
+    ],
+)  # fmt: skip
+def test_addresses_of_this_machine_and_of_metadata_are_local(address: str, expected: bool) -> None:
+    assert is_local(address) is expected

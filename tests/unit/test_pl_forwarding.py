@@ -399,12 +399,14 @@ def test_each_output_has_a_pipeline_of_its_own() -> None:
 
 def test_invalid_outputs_are_skipped_without_their_values() -> None:
     name = loaded(LOGSTASH).pipelines[1].name
-    file = ConfigFile("mine.yaml", "mine", yaml.safe_dump({"name": name, "logging": {
+    files = [ConfigFile("mine.yaml", "mine", yaml.safe_dump({"name": of_output, "logging": {
         "version": 1, "handlers": {"h": {"class": "logging.NullHandler"}}, "root": {"handlers": ["h"]},
-    }}))  # fmt: skip
-    found = loaded({"kind": "smoke", "url": "hush", "name": "old"}, "hush", LOGSTASH, files=[file])
-    assert [each.name for each in found.pipelines] == ["runlake", name]
-    assert [each.location for each in found.problems] == ["RUNLAKE_EVENTS"] * 2 + ["mine.yaml"]
+    }})) for of_output in (name, "output.old")]  # fmt: skip
+    found = loaded({"kind": "smoke", "url": "hush", "name": "old"}, "hush", LOGSTASH, files=files)
+    assert [each.name for each in found.pipelines] == ["runlake", name], (
+        "files have no names of outputs, whose targets are not checked"
+    )
+    assert [each.location for each in found.problems] == ["RUNLAKE_EVENTS"] * 2 + ["mine.yaml"] * 2
     assert [each.reason.rpartition(" output=")[2] for each in found.problems[:2]] == ["old", "output"]
     assert not any("hush" in each.reason or "ush'" in each.reason for each in found.problems)
 

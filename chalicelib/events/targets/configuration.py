@@ -23,7 +23,7 @@ class _Configuration(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
-class _OverHttp(_Configuration):
+class OverHttp(_Configuration):
     """``headers`` are sent with each request; ``headers_from`` are read from SSM or Secrets Manager (``ssm:…``,
     ``secretsmanager:…``)."""
 
@@ -44,7 +44,7 @@ class _OverHttp(_Configuration):
         return given | {name: read(SecretName.parse(where)).strip() for name, where in self.headers_from.items()}
 
 
-class Elasticsearch(_OverHttp):
+class Elasticsearch(OverHttp):
     """Elasticsearch or OpenSearch: an index, an alias or a data stream. ``sign``: requests are signed with the process's
     credentials, for an Amazon OpenSearch Service domain (``es``) or a serverless collection (``aoss``) in ``region``."""
 
@@ -54,21 +54,21 @@ class Elasticsearch(_OverHttp):
     region: str | None = Field(None, pattern=_REGION)
 
 
-class Fluentd(_OverHttp):
+class Fluentd(OverHttp):
     """Fluentd or Fluent Bit; the path of ``url`` is the tag."""
 
     kind: Literal["fluentd"]
     shape: Shape = "json_batch"
 
 
-class Logstash(_OverHttp):
+class Logstash(OverHttp):
     """Logstash's HTTP input."""
 
     kind: Literal["logstash"]
     shape: Shape = "json_batch"
 
 
-class Otlp(_OverHttp):
+class Otlp(OverHttp):
     """An OTLP receiver over HTTP; ``url`` without ``/v1/logs``."""
 
     kind: Literal["otlp"]
