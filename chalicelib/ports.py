@@ -64,11 +64,13 @@ class Folders:
 
 @dataclass(frozen=True, slots=True)
 class PutOptions:
-    """How an object is stored. ``metadata`` is ASCII and at most 2 KB, keys lowercase. ``storage_class`` None: STANDARD."""
+    """How an object is stored. ``metadata`` is ASCII and at most 2 KB, keys lowercase. ``storage_class`` None: STANDARD. ``tags``: for
+    rules of the bucket's lifecycle."""
 
     metadata: Mapping[str, str] = field(default_factory=dict)
     content_type: str = "text/plain; charset=utf-8"
     storage_class: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

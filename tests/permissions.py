@@ -119,6 +119,8 @@ def _of_s3(operation: str, given: dict[str, Any]) -> Iterator[Need]:
         yield from (Need("s3:DeleteObject", f"{bucket}/{each['Key']}") for each in given["Delete"]["Objects"])
         return
     yield from (Need(f"s3:{action}", f"{bucket}/{given['Key']}") for action in _ON_OBJECTS.get(operation, [operation]))
+    if "Tagging" in given:
+        yield Need("s3:PutObjectTagging", f"{bucket}/{given['Key']}")
     if "IfMatch" in given:
         yield Need("s3:GetObject", f"{bucket}/{given['Key']}")
     if source := given.get("CopySource"):

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.archive.contents import Contents, contents_of
-from chalicelib.archive.objects import ANNOUNCED_BYTES, ArchiveObjects, metadata_of_object, object_ref
+from chalicelib.archive.objects import (
+    ANNOUNCED_BYTES,
+    DELETED,
+    DELETED_TAGS,
+    UPLOADED_BYTES,
+    ArchiveObjects,
+    metadata_of_object,
+    object_ref,
+)
+from chalicelib.archive.uploads import EXPIRES_S
 from chalicelib.catalog.file_ids import data_key, has_data_key, is_file_id
 from chalicelib.catalog.file_state import FileState
 from chalicelib.catalog.files import location_of
@@ -29,6 +38,8 @@ _REWRITTEN_BYTES = 5 * 1024**2
 """Objects up to this size are read and rewritten; S3 copies larger ones: it accepts no smaller source of a part."""
 _COPIED_BYTES = 1024**3
 _FIXED = ("version", "id", "hash")
+_LINK_MS = EXPIRES_S * 1000 + 300_000
+"""How long after an upload its link may still work, by clocks that differ."""
 
 Permit = Callable[[str, Metadata], None]
 """Called with a file's S3 URL and metadata before any effect or response. Its exceptions propagate."""
@@ -71,17 +82,23 @@ class Archive:
             raise InvalidMetadataError(f"the field identifies the file and cannot be changed field={fixed[0]}")
         metadata = with_changes(file.metadata, changes, self._clock.now_ms())
         permit_new(metadata)
-        kept = {name: value for name, value in file.info.metadata.items() if name != ANNOUNCED_BYTES}
+        kept = {UPLOADED_BYTES if name == ANNOUNCED_BYTES else name: value for name, value in file.info.metadata.items()}
         options = PutOptions(kept | {NAME: metadata.text()}, content_type=file.info.content_type or "binary/octet-stream")
         self._rewrite(file, options)
         self._catalogue(file)
         return metadata
 
     def delete(self, file_id: str, permit: Permit) -> None:
-        """Delete a file for good, also a rejected upload, and its catalog rows at once. Raises ObjectNotFoundError,
-        NotChangeableError, PreconditionFailedError (the object was written again, or replaced)."""
+        """Delete a file for good, also a rejected upload, and its catalog rows at once. An empty object with the mark ``DELETED`` takes
+        the place of an upload whose link may still work. Raises ObjectNotFoundError, NotChangeableError, PreconditionFailedError (the
+        object was written again, or replaced)."""
         file = self._changeable(file_id, permit, verified=False)
-        file.store.delete(file.info.key, if_match=file.info.etag)
+        is_upload = bool({ANNOUNCED_BYTES, UPLOADED_BYTES} & file.info.metadata.keys())
+        if is_upload and self._clock.now_ms() < file.info.last_modified_ms + _LINK_MS:
+            options = PutOptions({DELETED: "1"}, tags=DELETED_TAGS)
+            file.store.put(file.info.key, b"", options, Condition(if_match=file.info.etag))
+        else:
+            file.store.delete(file.info.key, if_match=file.info.etag)
         if self._catalogue(file).record:
             raise PreconditionFailedError(f"the object was written again while it was deleted id={file_id}")
 
@@ -112,6 +129,8 @@ class Archive:
         try:
             info = store.head(data_key(file_id))
         except ObjectNotFoundError:
+            return None
+        if DELETED in info.metadata:
             return None
         metadata = self._metadata_of(info, file_id)
         if metadata.id != file_id:

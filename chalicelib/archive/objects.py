@@ -21,6 +21,13 @@ from chalicelib.ports import ObjectInfo, ObjectStore
 
 ANNOUNCED_BYTES = "runlake-upload-bytes"
 """User metadata of an object of a presigned upload: the announced size in bytes."""
+UPLOADED_BYTES = "runlake-uploaded-bytes"
+"""The same once its metadata was changed: its bytes need no check any more."""
+DELETED = "runlake-deleted"
+"""User metadata of an empty object in the place of a deleted upload: its link, which may still work, creates objects only where there is
+none. For readers there is no object."""
+DELETED_TAGS = {"runlake": "deleted"}
+"""Of these objects: a rule of the bucket's lifecycle removes them after a day."""
 
 _HEX_ID = re.compile(r"[0-9a-f]{32}")
 """An id as the datalake makes it: taken from the key for a document without an id."""
@@ -33,7 +40,9 @@ def object_ref(bucket: str, key: str) -> ObjectRef:
 
 def metadata_of_object(bucket: str, info: ObjectInfo) -> Metadata:
     """The metadata document of an object. A document without an id gets one of 32 hex digits: that in the key, or else the hash of the URL.
-    Raises InvalidMetadataError."""
+    Raises InvalidMetadataError, ObjectNotFoundError for one in the place of a deleted upload."""
+    if DELETED in info.metadata:
+        raise ObjectNotFoundError(f"the file was deleted key={info.key}")
     ref = object_ref(bucket, info.key)
     default_id = ref.id if ref.id and _HEX_ID.fullmatch(ref.id) else blake2b(ref.url.encode(), digest_size=16).hexdigest()
     return parse_metadata(info.metadata.get(NAME), default_id)

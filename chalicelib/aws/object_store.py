@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from chalicelib.aws.errors import translate_errors
 from chalicelib.errors import ObjectNotFoundError, OutcomeUnknownError, PreconditionFailedError, StoreUnavailableError
@@ -224,6 +224,8 @@ class S3ObjectStore:
         stored: dict[str, Any] = {"Metadata": options.metadata, "ContentType": options.content_type, **self._encryption}
         if options.storage_class:
             stored["StorageClass"] = options.storage_class
+        if options.tags:
+            stored["Tagging"] = urlencode(options.tags)
         return stored
 
 

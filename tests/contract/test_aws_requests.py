@@ -16,7 +16,7 @@ from local.emulator import CREDENTIALS, REGION
 from tests.contract.canned import NOWHERE, answer, cut_off
 
 ETAG = {"ETag": '"0123"'}
-STORED = PutOptions({"first-line": "7"}, storage_class="STANDARD_IA")
+STORED = PutOptions({"first-line": "7"}, storage_class="STANDARD_IA", tags={"a b": "c&d"})
 SSE = "x-amz-server-side-encryption"
 CONNECTOR_WAITS_S = 10
 LONGEST_PAUSE_S = 1
@@ -37,7 +37,7 @@ def test_what_is_stored_is_encrypted(encryption: Encryption, algorithm: str | No
             write()
             assert (network.header(SSE), network.header(f"{SSE}-aws-kms-key-id")) == (algorithm, key)
             assert network.header("x-amz-storage-class") == "STANDARD_IA"
-            assert network.header("x-amz-meta-first-line") == "7"
+            assert (network.header("x-amz-meta-first-line"), network.header("x-amz-tagging")) == ("7", "a+b=c%26d")
 
 
 def test_conditions() -> None:

@@ -222,12 +222,45 @@ def test_an_object_is_made_once(site: Site) -> None:
 
 @pytest.mark.parametrize("notified", [True, False], ids=["after it was listed", "before it was listed"])
 @pytest.mark.parametrize("at", ["once", "59 min later"])
-def test_link_does_not_bring_a_deleted_file_back(site: Site, notified: bool, at: str) -> None:
+@pytest.mark.parametrize("changed", [False, True], ids=["as uploaded", "with other metadata"])
+def test_link_stores_nothing_in_the_place_of_a_deleted_file(site: Site, notified: bool, at: str, changed: bool) -> None:
+    begun = begin(site)
+    key = f"{begun['id']}/data"
+    site.send(begun, BODY)
+    if notified or changed:
+        site.notify(key)
+    if changed:
+        assert site.ask("PATCH", f"{FILES}/{begun['id']}/metadata", {"path": "/other"}).status == 200
+    assert site.ask("DELETE", f"{FILES}/{begun['id']}").status == 204
+    if at != "once":
+        site.world.clock.advance(uploads.EXPIRES_S)
+    with pytest.raises(PreconditionFailedError):
+        site.send(begun, BODY)
+    (mark,) = site.world.archive_store.list("").objects
+    assert (mark.key, mark.size) == (key, 0)
+    assert site.notify(key) == [] and site.ids(what="upload") == [] and no_row_lists(site)
+    for path in ("", "/data", "/metadata"):
+        answer = site.ask("DELETE" if not path else "GET", f"{FILES}/{begun['id']}{path}")
+        assert is_refusal(answer, 404, "NoSuchFile")
+
+
+def test_upload_that_is_deleted_after_its_link_expired_leaves_nothing(site: Site) -> None:
+    document = upload(site, BODY)
+    site.world.clock.advance(uploads.EXPIRES_S + 301)
+    assert site.ask("DELETE", f"{FILES}/{document['id']}").status == 204
+    assert site.world.archive_store.list("").objects == []
+
+
+@pytest.mark.parametrize("notified", [True, False], ids=["after it was listed", "before it was listed"])
+@pytest.mark.parametrize("at", ["once", "59 min later"])
+def test_file_that_comes_back_by_its_link_is_not_listed(site: Site, notified: bool, at: str) -> None:
+    """The mark in its place was deleted with AWS credentials."""
     begun = begin(site)
     site.send(begun, BODY)
     if notified:
         site.notify(f"{begun['id']}/data")
     assert site.ask("DELETE", f"{FILES}/{begun['id']}").status == 204
+    site.world.archive_store.delete(f"{begun['id']}/data")
     if at != "once":
         site.world.clock.advance(uploads.EXPIRES_S - 60)
     site.send(begun, BODY)
@@ -237,7 +270,7 @@ def test_link_does_not_bring_a_deleted_file_back(site: Site, notified: bool, at:
         assert site.report["status"] == "error" and "deleted" in site.report["message"]
     assert is_refusal(site.get(f"{FILES}/{begun['id']}/data"), 404, "NoSuchFile")
     assert site.ask("DELETE", f"{FILES}/{begun['id']}").status == 204
-    assert site.world.archive_store.list("").objects == []
+    assert [each.size for each in site.world.archive_store.list("").objects] == [0]
 
 
 def test_upload_that_is_restored_after_its_link_expired_is_listed(site: Site) -> None:
@@ -245,6 +278,7 @@ def test_upload_that_is_restored_after_its_link_expired_is_listed(site: Site) ->
     begun = begin(site)
     site.send(begun, BODY)
     assert site.ask("DELETE", f"{FILES}/{begun['id']}").status == 204
+    site.world.archive_store.delete(f"{begun['id']}/data")
     site.world.clock.advance(FileState.UPLOAD_WINDOW_S + 1)
     site.send(begun, BODY)
     site.notify(f"{begun['id']}/data")
@@ -354,7 +388,7 @@ def test_a_bad_upload_can_be_deleted(site: Site) -> None:
     store_as_announced(site, begun, b"x" * len(BODY))
     site.notify(f"{begun['id']}/data")
     assert site.ask("DELETE", f"{FILES}/{begun['id']}").status == 204
-    assert site.world.archive_store.list("").objects == []
+    assert [each.size for each in site.world.archive_store.list("").objects] == [0]
 
 
 def test_upload_with_a_wrong_size_is_not_hashed(site: Site) -> None:

@@ -14,6 +14,7 @@ from annotated_types import Ge, Le
 
 from chalicelib import observability
 from chalicelib.access.authorization_header import token_of
+from chalicelib.archive.objects import DELETED_TAGS
 from chalicelib.composition import SOURCES
 from chalicelib.coordination import partition
 from chalicelib.coordination.metrics import METRIC_NAMES, metric_name
@@ -138,6 +139,8 @@ def test_logs_expire_and_files_only_if_it_is_asked_for(template: Template) -> No
     expire = files["ArchiveExpires expire-files"]
     assert expire["ExpirationInDays"] == {"Ref": "ArchiveExpirationDays"} and "Prefix" not in expire
     assert template["Parameters"]["ArchiveExpirationDays"]["Default"] == 0
+    marks = files["remove-marks-of-deletions"]
+    assert (marks["TagFilters"], marks["ExpirationInDays"]) == ([{"Key": k, "Value": v} for k, v in DELETED_TAGS.items()], 1)
     for found in (logs, files):
         assert found["abort-unfinished-uploads"]["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
         versions = found["KeepsVersions expire-versions"]["NoncurrentVersionExpiration"]

@@ -57,7 +57,7 @@ MUTANTS = (
             "a log takes its id where its bucket was renamed", f"{_IDS}::test_renamed_buckets_leave_the_ids_of_logs_to_logs"),
         ("admitted", "record and description.by_presigned_url and state.is_late_upload(ref.url, record.create_time)",
             "False", "a link for an upload does not bring a deleted file back",
-            f"{_UPLOADS}::test_link_does_not_bring_a_deleted_file_back")),
+            f"{_UPLOADS}::test_file_that_comes_back_by_its_link_is_not_listed")),
     *group("chalicelib.catalog.latest", _FILES,
         ("_not_older", "(same_start, Clause(_CREATED, '=', best.create_time))",
             "(same_start, Clause(_CREATED, '<', best.create_time))", "a file that is not newer than the latest verifies the latest",

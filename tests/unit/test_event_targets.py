@@ -623,7 +623,7 @@ HOSTS = {SEARCH: (RUNLAKE_ES, "secretsmanager:one#field"), "https://otel.test": 
         ("https://169.254.169.254/latest/api/token", None, "must be at an https address"),
     ],
 )
-def test_target_of_a_file_reaches_only_listed_hosts_with_their_secrets(
+def test_target_of_file_reaches_only_listed_hosts_with_their_secrets(
     monkeypatch: pytest.MonkeyPatch, url: str, secret: str | None, refusal: str | None
 ) -> None:
     read = list[str]()
