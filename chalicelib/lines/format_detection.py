@@ -17,6 +17,8 @@ _NEARLY = 0.75
 _UNSURE_SHARE = 0.25
 _BY_ODDS = sorted(FORMATS, key=lambda each: each.odds)
 """The formats with the least ``odds`` first, then in the order of FORMATS."""
+_TIMED = frozenset(each for each in FORMATS if each.layout is None or each.layout.stamp is not None)
+"""The formats with a time."""
 
 
 class _UntimedParser(TimestampParser):
@@ -43,9 +45,8 @@ class FormatSample:
             if raw[:1] not in INDENTATION:
                 texts.append(decode_line(raw))
         self._texts += len(texts)
-        for each, count in parsed_counts(texts):
-            if count:
-                self._counts[each] = self._counts.get(each, 0) + count
+        for each, count in parsed_counts(texts).items():
+            self._counts[each] = self._counts.get(each, 0) + count
 
     def format(self) -> LogFormat:
         """See ``detect_format``."""
@@ -60,17 +61,22 @@ def detect_format(sample: Iterable[bytes]) -> LogFormat:
     not count. Reads at most 1,000 lines.
     """
     texts = [decode_line(raw) for raw in islice(sample, SAMPLE_LINES) if raw[:1] not in INDENTATION]
-    known: dict[LogFormat, int] = {}
-    for each, count in parsed_counts(texts):
-        if each.odds == 1 and 0 < _NEARLY * len(texts) <= count and all(other < _NEARLY * count for other in known.values()):
-            return each  # no other format can parse so many lines that it would be chosen
-        known[each] = count
-    return _chosen(known, len(texts))
+    known: dict[LogFormat, Sequence[str]] = {}
+    for each, parsed in _parsed(texts):
+        count, left = len(parsed), len(texts) - (len(parsed) if each in _TIMED else 0)
+        if (
+            each.odds == 1
+            and 0 < _NEARLY * len(texts) <= count
+            and all(len(other) + left < _NEARLY * count for other in known.values())
+        ):
+            return each  # no other format can parse so many lines that it would be chosen, with those in other notations
+        known[each] = parsed
+    return _chosen(_counts(texts, known), len(texts))
 
 
 def _chosen(known: Mapping[LogFormat, int], texts: int) -> LogFormat:
     """The format that is chosen by the number of texts that each parses, of so many."""
-    eligible = {each: count for each, count in known.items() if count and (each.unambiguous or count >= _UNSURE_SHARE * texts)}
+    eligible = {each: count for each, count in known.items() if each.unambiguous or count >= _UNSURE_SHARE * texts}
     chosen, most = PLAIN, 0
     for odds, group in groupby(eligible, key=lambda each: each.odds):
         contest = list(group)
@@ -81,13 +87,24 @@ def _chosen(known: Mapping[LogFormat, int], texts: int) -> LogFormat:
     return chosen
 
 
-def parsed_counts(texts: Sequence[str]) -> Iterator[tuple[LogFormat, int]]:
-    """The number of texts that each format parses, as they are or with their time in ISO's notation: formats with the least ``odds``
-    first, then in the order of FORMATS."""
+def parsed_counts(texts: Sequence[str]) -> Mapping[LogFormat, int]:
+    """The number of texts that each format parses: formats with the least ``odds`` first, then in the order of FORMATS; without those that
+    parse none. Texts that no format with a time parses count for those that parse them with their time in ISO's notation."""
+    return _counts(texts, dict(_parsed(texts)))
+
+
+def _counts(texts: Sequence[str], parsed: Mapping[LogFormat, Sequence[str]]) -> Mapping[LogFormat, int]:
+    timed = frozenset(text for each in _TIMED for text in parsed[each])
+    others = [other for text in texts if text not in timed and (other := rewritten(text)) is not None]
+    counts = {each: len(own) for each, own in parsed.items()}
+    for each, again in _parsed(others) if others else ():
+        counts[each] += len(again) if each in _TIMED else 0
+    return {each: count for each, count in counts.items() if count}
+
+
+def _parsed(texts: Sequence[str]) -> Iterator[tuple[LogFormat, Sequence[str]]]:
+    """The texts that each format parses as they are, in the order of ``_BY_ODDS``."""
     by_first: dict[str, list[str]] = {}
-    others = [(other, text) for text in texts if (other := rewritten(text)) is not None]
-    original = dict(others)
-    texts = [*texts, *(other for other, _ in others)]
     for text in texts:
         by_first.setdefault(text[:1], []).append(text)
 
@@ -106,10 +123,7 @@ def parsed_counts(texts: Sequence[str]) -> Iterator[tuple[LogFormat, int]]:
 
     time_parser = _UntimedParser()
     for each in _BY_ODDS:
-        parse, then = each.bind(time_parser), each.prefix.then
-        by_next = fitting(each.prefix.first, each.prefix.look).items()
-        fit = (text for next_, begun in by_next if not then or (next_ and next_ in then) for text in begun)
-        yield (
-            each,
-            sum(parse(text) is not None and (text not in original or parse(original[text]) is None) for text in fit),
-        )
+        then, by_next = each.prefix.then, fitting(each.prefix.first, each.prefix.look)
+        fit = [text for next_, begun in by_next.items() if not then or (next_ and next_ in then) for text in begun]
+        parse = each.bind(time_parser) if fit else None
+        yield each, [text for text in fit if parse and parse(text) is not None]
