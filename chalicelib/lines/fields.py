@@ -191,13 +191,12 @@ def without_place(logger: str | None) -> str | None:
 
 def time_of(value: Any, time_parser: TimestampParser) -> int | None:
     """The time of a value, in microseconds since the epoch."""
-    if isinstance(value, str):
+    kind = type(value)
+    if kind is str:
         return time_parser.parse_text(value)
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int | float):
+    if kind is int or kind is float:
         return time_parser.parse_number(value)
-    return _nested_time(value, time_parser) if isinstance(value, dict) else None
+    return _nested_time(value, time_parser) if kind is dict else None
 
 
 def _nested_time(value: Mapping[str, Any], time_parser: TimestampParser) -> int | None:

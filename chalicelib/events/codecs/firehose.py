@@ -7,8 +7,9 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Any
 
 from chalicelib.errors import BatchTooLargeError, InvalidEventError, RunlakeError
@@ -67,19 +68,16 @@ def encode(events: Sequence[NewEvent], request_id: str, now_ms: int) -> bytes:
 
 def _items(raw_records: Sequence[Any], content: Callable[[Any], bytes], sources: Mapping[str, Any]) -> Iterator[Item]:
     clock, texts = TimestampParser(), _Texts(sources)
-    number = 0
+    numbers = count()
     for record in raw_records:
         try:
             data = content(record)
         except BatchTooLargeError:
             raise
         except (*DECODE_ERRORS, RunlakeError) as error:
-            found: Iterator[Item] = iter([Refused(0, reason_of(error))])
+            yield Refused(next(numbers), reason_of(error))
         else:
-            found = _of_record(data, sources, clock, texts)
-        for each in found:
-            yield _numbered(each, number)
-            number += 1
+            yield from _of_record(data, numbers, sources, clock, texts)
 
 
 def _content(record: Any, gunzip: Unpack, check: Callable[[bytes], None]) -> bytes:
@@ -90,19 +88,22 @@ def _content(record: Any, gunzip: Unpack, check: Callable[[bytes], None]) -> byt
     return data
 
 
-def _of_record(data: bytes, sources: Mapping[str, Any], clock: TimestampParser, texts: _Texts) -> Iterator[Item]:
+def _of_record(
+    data: bytes, numbers: Iterator[int], sources: Mapping[str, Any], clock: TimestampParser, texts: _Texts
+) -> Iterator[Item]:
+    """The items of a record, with the next ``numbers``."""
     text = json_text.text_of(data)
     values = texts.values_of(text)
     if not values:
-        yield from texts.items_of(text)
+        yield from texts.items_of(text, numbers)
     for value in values:
         if isinstance(value, Refused):
-            yield value
+            yield Refused(next(numbers), value.reason, value.retryable)
         elif isinstance(value, dict) and value.get("messageType") in (_DATA, _CONTROL) and isinstance(value.get("logEvents"), list):
-            yield from _of_cloudwatch(value, sources)
+            yield from _of_cloudwatch(value, numbers, sources)
         else:
             record = value if isinstance(value, dict | str | json_text.NotJson) else json_text.compact(value)
-            yield _attempt(partial(records.decoded, 0, record, clock, sources))
+            yield _attempt(next(numbers), partial(records.decoded, record=record, clock=clock, sources=sources))
 
 
 class _Texts:
@@ -132,17 +133,17 @@ class _Texts:
         elements = [each for value in values for each in (value if isinstance(value, list) else [value])]
         return elements if any(isinstance(each, dict | str) for each in elements) else []
 
-    def items_of(self, text: str) -> Iterator[Item]:
+    def items_of(self, text: str, numbers: Iterator[int]) -> Iterator[Item]:
         """An event for each log record if several begin in the text; stack traces stay with their record."""
         message = records.line_of(well_formed_text(text))
-        count = message.count("\n")
-        if count and count < self._lines_left:
-            self._lines_left -= count + 1
+        newlines = message.count("\n")
+        if newlines and newlines < self._lines_left:
+            self._lines_left -= newlines + 1
             if _has_several(message):
                 for each in events(enumerate(map(str.encode, json_text.lines_of(message))), ANY):
-                    yield Decoded(0, NewEvent(message=each.raw.decode().removesuffix("\r")), self._sources)
+                    yield Decoded(next(numbers), NewEvent(message=each.raw.decode().removesuffix("\r")), self._sources)
                 return
-        yield Decoded(0, NewEvent(message=message), self._sources)
+        yield Decoded(next(numbers), NewEvent(message=message), self._sources)
 
 
 def _has_several(text: str) -> bool:
@@ -152,7 +153,7 @@ def _has_several(text: str) -> bool:
     return next(begins, None) is not None and next(begins, None) is not None
 
 
-def _of_cloudwatch(message: Mapping[str, Any], sources: Mapping[str, Any]) -> Iterator[Item]:
+def _of_cloudwatch(message: Mapping[str, Any], numbers: Iterator[int], sources: Mapping[str, Any]) -> Iterator[Item]:
     """Control messages only test the connection."""
     if message["messageType"] == _CONTROL:
         return
@@ -160,11 +161,12 @@ def _of_cloudwatch(message: Mapping[str, Any], sources: Mapping[str, Any]) -> It
     known = {name: value for name, value in (("log_group", group), ("log_stream", stream)) if isinstance(value, str)}
     shared = {name: value for name, value in (("logGroup", group), ("logStream", stream)) if isinstance(value, str) and value}
     shared_bytes = weight(shared)
+    known = {**sources, **known}
     for event in message["logEvents"]:
-        yield _attempt(partial(_log_event, event, {**sources, **known}, shared, shared_bytes))
+        yield _attempt(next(numbers), partial(_log_event, event=event, sources=known, shared=shared, shared_bytes=shared_bytes))
 
 
-def _log_event(event: Any, sources: Mapping[str, Any], shared: Mapping[str, str], shared_bytes: int) -> Decoded:
+def _log_event(index: int, event: Any, sources: Mapping[str, Any], shared: Mapping[str, str], shared_bytes: int) -> Decoded:
     if not isinstance(event, dict) or not isinstance(event.get("message"), str):
         raise ValueError("a log event must have a message")
     time, number = event.get("timestamp"), event.get("id")
@@ -176,7 +178,7 @@ def _log_event(event: Any, sources: Mapping[str, Any], shared: Mapping[str, str]
         records.line_of(event["message"]), moment, None, {name: value for name, value in data.items() if value}, own
     )
     known = {**sources, "record": record}
-    return Decoded(0, with_shared(new, shared), known, records.writer_of(own), isinstance(number, str), shared_bytes)
+    return Decoded(index, with_shared(new, shared), known, records.writer_of(own), isinstance(number, str), shared_bytes)
 
 
 def _own_json(message: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -209,14 +211,8 @@ def _common(header: str) -> Mapping[str, Any]:
     return attributes if isinstance(attributes, dict) else {}
 
 
-def _attempt(decode: Callable[[], Decoded]) -> Item:
+def _attempt(index: int, decode: Callable[[int], Decoded]) -> Item:
     try:
-        return decode()
+        return decode(index)
     except DECODE_ERRORS as error:
-        return Refused(0, reason_of(error))
-
-
-def _numbered(item: Item, number: int) -> Item:
-    if isinstance(item, Refused):
-        return Refused(number, item.reason, item.retryable)
-    return replace(item, index=number)
+        return Refused(index, reason_of(error))

@@ -74,7 +74,9 @@ def joined(items: Iterable[Item]) -> Iterator[Item]:
     lines: dict[str, _Line] = {}
     for item in items:
         record = item.sources.get("record") if isinstance(item, Decoded) else None
-        part = _part_of(record) if isinstance(record, dict) and not _MARKS.isdisjoint(record) else None
+        part = None
+        if type(record) is dict and not _MARKS.isdisjoint(record) and (waiting or not _has_newline(record.get("log"))):
+            part = _part_of(record)
         if not waiting and (part is None or part[0]):
             yield item
             continue
@@ -135,6 +137,10 @@ def _part_of(record: Mapping[str, Any]) -> tuple[bool, bool, str] | None:
     if record.get("stream") in ("stdout", "stderr"):
         return (text.endswith("\n"), True, "") if "_p" not in record else None  # Fluent Bit joined those of CRI itself
     return (True, False, "") if "container_id" in record and "source" in record else None
+
+
+def _has_newline(text: Any) -> bool:
+    return type(text) is str and text[-1:] == "\n"
 
 
 def _container(record: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -22,6 +22,7 @@ from chalicelib.lines.timestamps import TimestampParser
 
 OWN = "runlake"
 _OWN_PREFIX = "runlake."
+_NESTED = frozenset({dict, list})
 _NS_OF_MS = 1_000_000
 _US_OF_MS = 1000
 Own = Mapping[str, Any]
@@ -55,9 +56,11 @@ def decoded(index: int, record: Any, clock: TimestampParser, sources: Mapping[st
     own, data = split_own(record)
     names = (*data, "time") if moment and "time" not in data else tuple(data)  # the agent may have moved the time out of the record
     fields, reading = data, READINGS[names]
-    if reading.parts and any(isinstance(data.get(part), dict | list) for part in reading.parts):
-        fields = dict.fromkeys(names) | data
-        reading = lift(fields, reading)
+    for part in reading.parts:
+        if type(data.get(part)) in _NESTED:
+            fields = dict.fromkeys(names) | data
+            reading = lift(fields, reading)
+            break
     moment = moment or _time(data, fields, reading, clock)
     level, message = _level(data, fields, reading, moment.ms is not None), _message(data, fields, reading)
     event = new_event(message, moment, level, data, own)
@@ -66,9 +69,11 @@ def decoded(index: int, record: Any, clock: TimestampParser, sources: Mapping[st
 
 def new_event(message: str, moment: Moment, level: str | None, data: Mapping[str, Any], own: Own) -> NewEvent:
     """An event with the record's Runlake fields. Raises ValueError, ValidationError, TypeError."""
-    step, number, notes = own.get("step"), own.get("id"), own.get("annotations")
-    data = {**data, **data_of_end(own.get("outcome"), own.get("exit_code"))}
     fields: dict[str, Any] = {"message": message, "timestamp": moment.ms, "level": level, "data": data}
+    if not own:
+        return NewEvent(**fields)
+    step, number, notes = own.get("step"), own.get("id"), own.get("annotations")
+    fields["data"] = {**data, **data_of_end(own.get("outcome"), own.get("exit_code"))}
     if step is not None:
         fields["step"] = step
     if number is not None:
@@ -81,6 +86,8 @@ def new_event(message: str, moment: Moment, level: str | None, data: Mapping[str
 def split_own(record: Mapping[str, Any]) -> tuple[Own, dict[str, Any]]:
     """The Runlake fields, and a copy of the other fields."""
     data = dict(record)
+    if OWN not in record and _OWN_PREFIX not in " ".join(record):
+        return {}, data
     nested = data.get(OWN)
     own = dict(data.pop(OWN)) if isinstance(nested, dict) else {}
     for name in [name for name in record if name.startswith(_OWN_PREFIX)]:

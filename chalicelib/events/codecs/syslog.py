@@ -129,10 +129,11 @@ def _decoded(index: int, line: str, parser: HeaderParser) -> Decoded:
     else:
         header.unread.insert(0, PRIORITY)
         data = {PRIORITY: found[1], **data}
-    own: dict[str, str] = next((each for name, each in data.get(SD, {}).items() if _OWN_ELEMENT.fullmatch(name)), {})
+    elements = data.get(SD, {})
+    own: dict[str, str] = next((elements[name] for name in elements if _OWN_ELEMENT.fullmatch(name)), {}) if elements else {}
     moment = Moment() if header.us is None else Moment(header.us // _US_OF_MS, header.us % _US_OF_MS != 0)
     stored = {**data, UNREAD: header.unread} if header.unread else data
-    known: dict[str, str] = {name: own[name] for name in ("step", "outcome", "exit_code") if name in own}
+    known: dict[str, str] = {name: own[name] for name in ("step", "outcome", "exit_code") if name in own} if own else {}
     message = header.message or (line if header.unread else "")
     event = records.new_event(message, moment, level, stored, known)
     return Decoded(index, event, {"record": {**data, "runlake": own}}, records.writer_of(own), moment.is_fine)
