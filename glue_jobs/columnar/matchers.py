@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 
 from chalicelib.lines.formats import FORMATS, LogFormat, parse_json_with
 from chalicelib.lines.layout import LineLayout
 from chalicelib.lines.layouts import OPTIONAL_PRIORITY, PRIORITY_AND_VERSION
 from chalicelib.lines.timestamps import NO_ZONE, Places, TimestampFormat
 from glue_jobs.columnar.json_lines import JsonMatcher
-from glue_jobs.columnar.matching import FirstMatcher, FixedMatcher, Head, LevelMatcher, LineMatcher, PatternMatcher, RestMatcher
+from glue_jobs.columnar.matching import (
+    FirstMatcher,
+    FixedMatcher,
+    Head,
+    LevelMatcher,
+    LineMatcher,
+    PatternMatcher,
+    Priority,
+    RestMatcher,
+)
 from glue_jobs.columnar.patterns import UntranslatableError, fixed_places, translated
 
-_SPLIT = (OPTIONAL_PRIORITY, PRIORITY_AND_VERSION)
-"""What precedes times and has no fixed length, but can be matched without them."""
+_PRIORITIES: Mapping[str, Callable[[Mapping[str, str]], Priority]] = {
+    OPTIONAL_PRIORITY: partial(Priority, is_optional=True),
+    PRIORITY_AND_VERSION: partial(Priority, behind=b"1 "),
+}
+"""What precedes times and has no fixed length, but can be read without them."""
 
 
 @cache
@@ -38,22 +49,45 @@ def matcher_of(format: LogFormat) -> LineMatcher | None:
 def _of_layout(layout: LineLayout) -> LineMatcher:
     if layout.refine is not None:
         raise UntranslatableError("a layout that refines its lines one by one")
-    matcher = _of_heads(layout)
+    layouts = tuple(_with_same_head(layout))
+    try:
+        matcher = _fixed(layouts)
+    except UntranslatableError:
+        layouts, matcher = layouts[:1], _patterned(layout)
     if layout.message_levels:
         levels = tuple((pattern, level) for text, level in layout.message_levels for pattern in translated(text).patterns)
         matcher = LevelMatcher(matcher, levels)
-    return matcher if layout.otherwise is None else FirstMatcher(matcher, _of_layout(layout.otherwise))
+    rest = layouts[-1].otherwise
+    return matcher if rest is None else FirstMatcher(matcher, _of_layout(rest))
 
 
-def _of_heads(layout: LineLayout) -> LineMatcher:
-    if layout.around is not None and layout.stamp is not None and (layout.stamp.placed or layout.stamp.sized):
-        before, tail = layout.around
-        with suppress(UntranslatableError):
-            is_split = before in _SPLIT
-            outside = fixed_places("" if is_split else before)
-            heads = [Head(outside, fixed_places(pattern), digits) for pattern, digits in _forms(layout.stamp)]
-            beginning = (translated(before), translated(before + layout.stamp.pattern).first) if is_split else None
-            return FixedMatcher(heads, layout, translated(tail.replace(NO_ZONE, "")), beginning)
+def _with_same_head(layout: LineLayout) -> Iterator[LineLayout]:
+    """A layout, and those for lines that it does not match as long as they differ in their tails only."""
+    other: LineLayout | None = layout
+    while other is not None and _head_of(other) == _head_of(layout):
+        yield other
+        other = other.otherwise
+
+
+def _head_of(layout: LineLayout) -> tuple[object, ...]:
+    return layout.around and layout.around[0], layout.stamp, layout.refine, layout.message_levels, layout.levels
+
+
+def _fixed(layouts: Sequence[LineLayout]) -> LineMatcher:
+    """The matcher of layouts with the same head. Raises UntranslatableError."""
+    layout = layouts[0]
+    if layout.around is None or layout.stamp is None or not (layout.stamp.placed or layout.stamp.sized):
+        raise UntranslatableError("times without a fixed length")
+    before = layout.around[0]
+    priority = _PRIORITIES.get(before)
+    outside = fixed_places("" if priority else before)
+    heads = [Head(outside, fixed_places(pattern), digits) for pattern, digits in _forms(layout.stamp)]
+    tails = [(each, translated(each.around[1].replace(NO_ZONE, ""))) for each in layouts if each.around is not None]
+    first = translated(before + layout.stamp.pattern).first
+    return FixedMatcher(heads, layout.stamp, tails, priority(layout.levels or {}) if priority else None, first)
+
+
+def _patterned(layout: LineLayout) -> LineMatcher:
     stamp, is_guarded, tail = layout.pattern.partition(NO_ZONE)
     return PatternMatcher(layout, translated(f"(?P<stamp>{stamp}){tail}" if is_guarded else stamp))
 

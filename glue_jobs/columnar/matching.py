@@ -5,7 +5,7 @@ Made from the layout by which the row parser reads the format. Only matches are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import partial
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from chalicelib.lines.layout import LineLayout, MessageLevels
 from chalicelib.lines.levels import LEVELS, ORDER
-from chalicelib.lines.timestamps import SECOND_US, Places, ReadTimestamp, TimestampParser
+from chalicelib.lines.timestamps import SECOND_US, Places, ReadTimestamp, TimestampFormat, TimestampParser
 from glue_jobs.columnar.blocks import Bools, Bytes, Ints, LineBlock, spans
 from glue_jobs.columnar.patterns import FOREIGN, GroupPattern, translated
 from glue_jobs.columnar.timestamps import ParsedTimes, RepeatedTexts, begins_zone, complete_times, parse_times
@@ -26,6 +26,8 @@ from glue_jobs.columnar.timestamps import ParsedTimes, RepeatedTexts, begins_zon
 NO_LEVEL = len(ORDER)
 """The number of lines without a level; other levels have their place in ``ORDER``."""
 _CLOCK = "^(?P<hour>[^:]*[0-9]{2}):(?P<minute>[0-5][0-9]):(?P<second>[0-5][0-9])(?P<rest>[^0-9]*[0-9]*)$"
+_ZERO, _OPEN, _CLOSE = b"0<>"
+_PRIORITY_DIGITS = 3
 _LAST_SECOND_US = 3599 * SECOND_US
 """:59:59 of an hour."""
 
@@ -88,11 +90,19 @@ class _Columns:
         return pc.if_else(pc.equal(pc.binary_length(texts), 0), pa.scalar(None, pa.string()), texts)
 
     def of(
-        self, lines: Ints, matches: pa.StructArray, us: Ints, has_time: Bools, tail_at: Ints, is_sure: Bools | bool = True
+        self,
+        lines: Ints,
+        matches: pa.StructArray,
+        us: Ints,
+        has_time: Bools,
+        tail_at: Ints,
+        is_sure: Bools | bool = True,
+        known: npt.NDArray[np.int8] | None = None,
     ) -> LineMatches:
-        """The lines with a match and a known level. ``tail_at``: the places from which the patterns match."""
+        """The lines with a match and a known level. ``tail_at``: the places from which the patterns match. ``known``: the levels, if another
+        part of the lines has them."""
         is_match = is_sure & ~np.asarray(matches.is_null())
-        level, has_level = self.levels(matches)
+        level, has_level = self.levels(matches) if known is None else (known, True)
         kept = np.flatnonzero(is_match & has_level)
         heads = np.asarray(pc.binary_length(matches.field("head")))[kept]
         loggers = self.loggers(matches)
@@ -214,35 +224,69 @@ class Head(NamedTuple):
     digits: Places | None
 
 
+class Priority:
+    """What precedes a time and has no fixed length: ``<38>``, of which the number is the level, then ``behind``. ``is_optional``: other lines
+    begin with the time, and have no level."""
+
+    def __init__(self, levels: Mapping[str, str], behind: bytes = b"", *, is_optional: bool = False) -> None:
+        self._levels = np.full(10**_PRIORITY_DIGITS, NO_LEVEL, np.int8)
+        self._levels[[int(number) for number in levels]] = [ORDER.index(level) for level in levels.values()]
+        self._behind, self._is_optional = np.frombuffer(behind, np.uint8), is_optional
+
+    def read(self, block: LineBlock, at: Ints) -> tuple[Ints, npt.NDArray[np.int8], Bools]:
+        """The places behind the priorities at some places; the levels; and whether there is a time to be read."""
+        is_open = block.octets[at] == _OPEN
+        level, is_read = np.full(len(at), NO_LEVEL, np.int8), ~is_open & self._is_optional
+        opened = np.flatnonzero(is_open)
+        if not len(opened):
+            return at, level, is_read
+        begin = at[opened] + 1
+        digits = block.windows(begin, _PRIORITY_DIGITS) - _ZERO
+        is_digit = digits <= 9
+        count = np.where(is_digit.all(axis=1), _PRIORITY_DIGITS, is_digit.argmin(axis=1))
+        number = np.zeros(len(opened), np.int64)
+        for place in range(_PRIORITY_DIGITS):
+            number = np.where(place < count, number * 10 + digits[:, place], number)
+        end = begin + count
+        level[opened] = self._levels[number]
+        is_known = (level[opened] != NO_LEVEL) & ((digits[:, 0] > 0) | (count == 1)) & (count > 0)
+        is_known &= block.octets[end] == _CLOSE
+        if len(self._behind):
+            is_known &= (block.windows(end + 1, len(self._behind)) == self._behind).all(axis=1)
+        is_read[opened] = is_known
+        places = at.copy()
+        places[opened] = end + 1 + len(self._behind)
+        return places, level, is_read
+
+
 class FixedMatcher:
-    """For formats whose times have a fixed length: times are read from their places, and a pattern matches the rest of the head.
-    ``beginning``: the pattern of what precedes the time, if that has no fixed length, and the characters with which both can begin."""
+    """For formats whose times have a fixed length: times are read from their places, and a pattern matches the rest of the head. Of several
+    ``tails``, which are those of layouts, the first one that matches counts. ``first``: the characters with which a line can begin."""
 
     def __init__(
-        self, heads: Sequence[Head], layout: LineLayout, tail: GroupPattern, beginning: tuple[GroupPattern, frozenset[int]] | None
+        self,
+        heads: Sequence[Head],
+        stamp: TimestampFormat,
+        tails: Sequence[tuple[LineLayout, GroupPattern]],
+        priority: Priority | None,
+        first: frozenset[int],
     ) -> None:
-        assert layout.stamp is not None
-        before = beginning[0] if beginning else None
         self._heads = [([_table_of(each) for each in (*head.before, *head.second)], head) for head in heads]
-        self._stamp, self._tail, self._before = layout.stamp, tail, before
-        self._second = "^(?:" + "|".join(translated(self._stamp.pattern).patterns) + ")"
-        known = (
-            tail if before is None else replace(tail, groups=before.groups + tail.groups, optional=before.optional | tail.optional)
-        )
-        self._columns = _Columns(layout, known)
-        self.first = _table_of(beginning[1]) if beginning else np.logical_or.reduce([tables[0] for tables, _ in self._heads])
+        self._stamp, self._priority = stamp, priority
+        self._second = "^(?:" + "|".join(translated(stamp.pattern).patterns) + ")"
+        self._tails = [(tail.patterns, _Columns(layout, tail)) for layout, tail in tails]
+        self.first = _table_of(first)
 
     def bound(self, time_parser: TimestampParser) -> BoundMatcher:
         """See ``LineMatcher``."""
         return partial(self._matches, time_parser.zone, time_parser.reader(self._stamp))
 
     def _matches(self, zone: tzinfo, read: ReadTimestamp, block: LineBlock, candidates: Ints) -> LineMatches:
-        at, groups = block.starts[candidates], None
-        if self._before is not None:
-            groups = _extracted(texts_from(block, candidates, at), self._before.patterns)
-            known = np.flatnonzero(~np.asarray(groups.is_null()))
-            candidates, groups = candidates[known], groups.take(pa.array(known))
-            at = at[known] + np.asarray(pc.binary_length(groups.field("head")))
+        at, level = block.starts[candidates], None
+        if self._priority is not None:
+            at, level, is_read = self._priority.read(block, at)
+            if not is_read.all():
+                candidates, at, level = candidates[is_read], at[is_read], level[is_read]
         matched: list[LineMatches] = []
         left = np.arange(len(candidates))
         for tables, head in self._heads:
@@ -257,8 +301,7 @@ class FixedMatcher:
             places = (np.cumsum(fits) - 1)[heads.places[is_head]]
             seconds = RepeatedTexts(np.ascontiguousarray(heads.runs[fits][:, len(head.before) :]), places)
             times = self._times(block, head.digits, seconds, at[chosen] + len(tables), zone, read)
-            own = None if groups is None else groups.take(pa.array(chosen))
-            matched.append(self._of(block, candidates[chosen], own, times))
+            matched += self._by_tails(block, candidates[chosen], times, None if level is None else level[chosen])
         return joined_matches(matched)
 
     def _times(
@@ -266,20 +309,27 @@ class FixedMatcher:
     ) -> ParsedTimes:
         if digits is not None:
             return parse_times(block, seconds, end, digits, zone)
-        texts = pa.array(seconds.runs.view(f"S{seconds.runs.shape[1]}")[:, 0].astype(str), pa.string())
+        width = pa.binary(seconds.runs.shape[1])
+        runs = pa.Array.from_buffers(width, len(seconds.runs), [None, pa.py_buffer(seconds.runs)])
+        texts = runs.cast(pa.binary()).cast(pa.string())
         us, is_valid = _read_seconds(texts, pa.repeat("", len(texts)), read)
         is_second = np.asarray(pc.match_substring_regex(texts, self._second))
         times = complete_times(block, us[seconds.places], is_valid[seconds.places], end)
         return replace(times, is_sure=times.is_sure & is_second[seconds.places])
 
-    def _of(self, block: LineBlock, lines: Ints, groups: pa.StructArray | None, times: ParsedTimes) -> LineMatches:
-        tails = _extracted(texts_from(block, lines, times.end), self._tail.patterns)
-        if groups is not None and self._before is not None:
-            fields = {name: groups.field(name) for name in self._before.groups} | {
-                name: tails.field(name) for name in ("head", *self._tail.groups)
-            }
-            tails = pa.StructArray.from_arrays(list(fields.values()), list(fields), mask=tails.is_null())
-        return self._columns.of(lines, tails, times.us, times.is_valid, times.end, times.is_sure)
+    def _by_tails(
+        self, block: LineBlock, lines: Ints, times: ParsedTimes, level: npt.NDArray[np.int8] | None
+    ) -> Iterator[LineMatches]:
+        for patterns, columns in self._tails:
+            groups = _extracted(texts_from(block, lines, times.end), patterns)
+            found = columns.of(lines, groups, times.us, times.is_valid, times.end, times.is_sure, level)
+            yield found
+            if len(found.lines) == len(lines):
+                return
+            left = np.ones(len(lines), np.bool_)
+            left[np.searchsorted(lines, found.lines)] = False
+            lines, level = lines[left], None if level is None else level[left]
+            times = ParsedTimes(times.end[left], times.us[left], times.is_valid[left], times.is_sure[left])
 
 
 class PatternMatcher:

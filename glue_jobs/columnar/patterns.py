@@ -268,7 +268,8 @@ class _Translation:
         for alternative, first in zip(alternatives, firsts, strict=True):
             is_run = len(alternative) == 1 and alternative[0][0] is op.POSSESSIVE_REPEAT
             behind = _After((again.first - first) | after.first, again.may_be_empty) if is_run else again
-            texts.append(self.sequence(alternative, behind))
+            text = self.sequence(alternative, behind)
+            texts.append(self.sequence(alternative[0][1][2], behind) if is_run and alternative[0][1][0] == 1 else text)
         return "|".join(texts) if len(texts) == 1 else f"(?:{'|'.join(texts)})"
 
     def first_of(self, items: Any) -> _After:
