@@ -138,9 +138,10 @@ _DIGITS = "0123456789"
 _CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LETTERS = _CAPITALS + _CAPITALS.lower()
 _OBJECT = LinePrefix("{")
-_KEY = LinePrefix(_LETTERS + "_@")
+_KEY = LinePrefix(_LETTERS + "_@", r"[A-Za-z_@][\w.@/-]*+=")
 _LOGGER = _LETTERS + "_$"
-_ISO_LOOK = f"{ISO.pattern}{FRACTION}{ZONE} *(?P<next>.)?"
+NEXT = "(?P<next>.)?"
+_ISO_LOOK = f"{ISO.pattern}{FRACTION}{ZONE} *{NEXT}"
 _ISO = LinePrefix(_DIGITS, _ISO_LOOK)
 _ISO_DASH = LinePrefix(_DIGITS, _ISO_LOOK, "-")
 _ISO_PIPE = LinePrefix(_DIGITS, _ISO_LOOK, "|")
@@ -211,11 +212,12 @@ def parse_json_with(time_parser: TimestampParser) -> LineParser:
     return parse_objects_with(time_parser, _parse_printed_with(time_parser))
 
 
-_CONTAINER = re.compile(rf"{ISO.pattern}\S{{0,40}} std(?:out|err) ", re.ASCII)
+CONTAINER = rf"{ISO.pattern}\S{{0,40}} std(?:out|err) "
 """A line of a runtime in that of another is text, so that the work on a line is bounded."""
+_CONTAINER = re.compile(CONTAINER, re.ASCII)
 
 
-class _NoZone(tzinfo):
+class NoZone(tzinfo):
     """Of times that are not valid without a zone."""
 
     def utcoffset(self, at: datetime | None) -> timedelta | None:
@@ -244,14 +246,14 @@ def _parse_printed_with(time_parser: TimestampParser) -> PrintedParser:
 
 @cache
 def _zoned_parsers() -> tuple[LineParser, LineParser]:
-    time_parser = TimestampParser(_NoZone())
+    time_parser = TimestampParser(NoZone())
     return parse_objects_with(time_parser), _any_with(time_parser)
 
 
 _parse_printed = _parse_printed_with(TimestampParser())
 
 
-def _with_printed(parsed: ParsedLine) -> ParsedLine:
+def with_printed(parsed: ParsedLine) -> ParsedLine:
     """The line of a container's runtime with the columns of the text that was printed."""
     return _parse_printed(parsed.message, parsed.timestamp) or parsed
 
@@ -304,7 +306,7 @@ FORMATS: tuple[LogFormat, ...] = (
     _known("zap", layouts.ZAP, _ISO_TAB, "2026-11-21T03:12:45.123Z\tINFO\torders\tload/main.go:12\t42 rows"),
     _known("lambda-node", layouts.LAMBDA_NODE, _ISO_TAB, "2026-11-21T03:12:45.123Z\t6f1a0c1e-8a55-4d3c-9d9b-0f6a2f1b7c11\tINFO\t42 rows"),
     _known("syslog-iso", layouts.SYSLOG_ISO, _ISO, "2026-11-21T03:12:45.123456+00:00 web1 sshd[1234]: Accepted publickey for etl"),
-    _known("cri", replace(layouts.CRI, refine=_with_printed), _ISO_S, "2026-11-21T03:12:45.123456789Z stdout F 42 rows"),
+    _known("cri", replace(layouts.CRI, refine=with_printed), _ISO_S, "2026-11-21T03:12:45.123456789Z stdout F 42 rows"),
     _known("python-logger-first", layouts.PYTHON_LOGGER_FIRST, _ISO_LOGGER, "2026-11-21 03:12:45,123 orders.load INFO 42 rows"),
     _general("bracketed-level", layouts.ISO_BRACKETED_LEVEL, _ISO_MARK, "2026-11-21T03:12:45.123456Z [info     ] 42 rows      table=orders"),
     _general("level", layouts.ISO_LEVEL, _ISO_CAPITAL, "2026-11-21 03:12:45 INFO 42 rows"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from chalicelib.lines.layout import HEAD_CHARS
 from chalicelib.lines.text import INDENTATION
@@ -56,6 +57,12 @@ class LineBlock:
         ends_with_return = (octets[newlines - 1] == _RETURN) & (newlines > starts)
         next_starts = np.minimum(newlines + 1, len(body))
         return cls(padded, len(body), octets, starts, newlines - ends_with_return, next_starts, ends_with_return)
+
+    @classmethod
+    def of_texts(cls, texts: pa.StringArray) -> LineBlock:
+        """A block with a line for each text; texts have no newlines."""
+        lines = pc.binary_join_element_wise(texts, "", "\n")
+        return cls.of(lines.buffers()[2].to_pybytes()[: pc.sum(pc.binary_length(lines)).as_py()] if len(lines) else b"")
 
     def __len__(self) -> int:
         return len(self.starts)

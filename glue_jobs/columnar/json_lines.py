@@ -1,8 +1,7 @@
 """Matches lines of JSON objects by their shape: the names of an object in order, and the types of their values.
 
 The lines of a log have few shapes. Each becomes one pattern, in which all values are texts without escapes, numbers, or literals. Other
-objects, such as nested ones and the records of a container's runtime, are left to the row parser, whose functions also read each distinct
-time and level.
+objects, such as nested ones, are left to the row parser, whose functions also read each distinct time and level.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,13 +18,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chalicelib.lines.field_names import READINGS, Scale
+from chalicelib.lines.field_names import NAMES_OF_STREAMS, READINGS, Scale
 from chalicelib.lines.fields import time_of, without_place, word_level
 from chalicelib.lines.levels import ORDER
 from chalicelib.lines.text import decode_line
 from chalicelib.lines.timestamps import TimestampParser
 from glue_jobs.columnar.blocks import Bools, Ints, LineBlock, bytes_among, spans
-from glue_jobs.columnar.matching import NO_LEVEL, BoundMatcher, LineMatches, joined_matches, texts_from
+from glue_jobs.columnar.matching import NO_LEVEL, BoundMatcher, LineMatches, joined_matches, read_iso, texts_from
+from glue_jobs.columnar.printed import PrintedTexts, with_printed
 
 _MAX_SHAPES, _NEW_SHAPES, _FEW_LINES = 8, 4, 8
 """Shapes that are kept for a log, that a block can add, and lines that are too few for a pattern."""
@@ -36,6 +36,8 @@ _TEXT, _NUMBER, _LITERAL = (
     r"({0}-?(?:0|[1-9][0-9]{{0,39}})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)",  # Python refuses integers of thousands of digits
     "({0}true|false|null)",
 )
+_PRINTED = r'"({0}[^"\\\n]*)(?:\\n)?"'
+"""A text that a program printed, without its newline."""
 _NO_NAME = re.compile('["\\\\\n\ud800-\udfff]')
 """Names with these are escaped in the text. Lone surrogates are in no text of Arrow."""
 _SPACE = "[ \\t]*"
@@ -55,31 +57,38 @@ class _Shape:
     message: str | None
     level: str | None
     texts: frozenset[str]
+    is_printed: bool
 
 
 class JsonMatcher:
-    """Matches JSON lines. See ``matching.LineMatcher``."""
+    """Matches JSON lines. See ``matching.LineMatcher``. ``printed``: makes the matcher for the texts within records of a container's runtime;
+    None: these are not matched."""
 
     first: Bools = bytes_among(b"{")
 
+    def __init__(self, printed: Callable[[], PrintedTexts] | None = None) -> None:
+        self._printed = printed
+
     def bound(self, time_parser: TimestampParser) -> BoundMatcher:
         """The matcher for one log, which remembers its shapes."""
-        return partial(_matches, deque(maxlen=_MAX_SHAPES), time_parser)
+        return partial(_matches, deque(maxlen=_MAX_SHAPES), time_parser, self._printed and self._printed())
 
 
-def _matches(shapes: deque[_Shape], time_parser: TimestampParser, block: LineBlock, candidates: Ints) -> LineMatches:
+def _matches(
+    shapes: deque[_Shape], time_parser: TimestampParser, printed: PrintedTexts | None, block: LineBlock, candidates: Ints
+) -> LineMatches:
     matched: list[LineMatches] = []
     for shape in tuple(shapes):
-        candidates = _by_shape(shape, time_parser, block, candidates, matched)
+        candidates = _by_shape(shape, time_parser, printed, block, candidates, matched)
     for _ in range(_NEW_SHAPES):
         if len(candidates) < _FEW_LINES:
             break
         new = _shape_of(decode_line(block.line(int(candidates[0]))))
-        if new is None or new in shapes:
+        if new is None or new in shapes or (new.is_printed and printed is None):
             candidates = candidates[1:]
         else:
             shapes.append(new)
-            candidates = _by_shape(new, time_parser, block, candidates, matched)
+            candidates = _by_shape(new, time_parser, printed, block, candidates, matched)
     return joined_matches(matched)
 
 
@@ -101,11 +110,19 @@ def _shape_of(text: str) -> _Shape | None:
     texts = {name for name, value in pairs if isinstance(value, str)}
     reading = READINGS[names]
     logger, message = (next((name for name in known if name in texts), None) for known in (reading.loggers, reading.messages))
+    stream = None
+    if reading.printed:
+        message, stream = reading.printed[0]
+        if len(reading.printed) > 1 or not {message, stream} <= texts or reading.words or reading.numbers or reading.level:
+            return None
     used = {*reading.times, *reading.words, *dict(reading.numbers), logger, message}
-    if not used - {None} or reading.printed or reading.has_nanos:
+    if not used - {None} or reading.has_nanos:
         return None
     kinds = {name: f"?P<{group}>" if name in used else "?:" for name, group in groups.items()}
-    parts = (f'"{re.escape(name)}"{_SPACE}:{_SPACE}{_value(value).format(kinds[name])}' for name, value in pairs)
+    values = {name: _value(value).format(kinds[name]) for name, value in pairs}
+    if stream is not None and message is not None:
+        values |= {message: _PRINTED.format(kinds[message]), stream: f'"(?:{"|".join(sorted(NAMES_OF_STREAMS))})"'}
+    parts = (f'"{re.escape(name)}"{_SPACE}:{_SPACE}{values[name]}' for name in names)
     pattern = rf"^\{{{_SPACE}{f'{_SPACE},{_SPACE}'.join(parts)}{_SPACE}\}}{_SPACE}(?m:$)"
     return _Shape(
         pattern,
@@ -116,6 +133,7 @@ def _shape_of(text: str) -> _Shape | None:
         groups[message] if message else None,
         reading.level,
         frozenset(groups[name] for name in texts),
+        stream is not None,
     )
 
 
@@ -125,21 +143,33 @@ def _value(value: Any) -> str:
     return _LITERAL if value is None or isinstance(value, bool) else _NUMBER
 
 
-def _by_shape(shape: _Shape, time_parser: TimestampParser, block: LineBlock, lines: Ints, matched: list[LineMatches]) -> Ints:
+def _by_shape(
+    shape: _Shape,
+    time_parser: TimestampParser,
+    printed: PrintedTexts | None,
+    block: LineBlock,
+    lines: Ints,
+    matched: list[LineMatches],
+) -> Ints:
     """Adds the columns of lines that have a shape to ``matched``; returns the other lines."""
     if len(lines) < _FEW_LINES:
         return lines
     groups = pc.extract_regex(texts_from(block, lines, block.starts[lines]), pattern=shape.pattern)
     fits = ~np.asarray(groups.is_null())
     if fits.any():
-        matched.append(_columns(shape, time_parser, block, lines[fits], groups.filter(pa.array(fits))))
+        found = _columns(shape, time_parser, block, lines[fits], groups.filter(pa.array(fits)))
+        if shape.is_printed and printed is not None and found.messages is not None:
+            found = with_printed(found, found.messages, printed)
+            found = replace(found, loggers=_loggers(found.loggers))
+        matched.append(found)
     others: Ints = lines[~fits]
     return others
 
 
 def _columns(shape: _Shape, time_parser: TimestampParser, block: LineBlock, lines: Ints, groups: pa.StructArray) -> LineMatches:
     """The columns of lines with these groups, without lines that have neither time, level nor message."""
-    us, has_time = _first(shape, groups, [(group, partial(time_of, time_parser=time_parser)) for group in shape.times])
+    times = [(group, partial(time_of, time_parser=time_parser)) for group in shape.times]
+    us, has_time = _first(shape, groups, times, partial(read_iso, time_parser.zone))
     level, has_level = _levels(shape, groups, has_time)
     is_line = has_time | has_level | (shape.message is not None)
     taken, at = lines[is_line], pa.array(np.flatnonzero(is_line))
@@ -165,16 +195,28 @@ def _levels(shape: _Shape, groups: pa.StructArray, has_time: Bools) -> tuple[Int
     return level, has_level
 
 
-def _first(shape: _Shape, groups: pa.StructArray, fields: Sequence[tuple[str, Callable[[Any], int | None]]]) -> tuple[Ints, Bools]:
-    """The first valid number of some fields, and whether there is one. Each distinct value is read once."""
+def _first(
+    shape: _Shape,
+    groups: pa.StructArray,
+    fields: Sequence[tuple[str, Callable[[Any], int | None]]],
+    read_texts: Callable[[pa.StringArray], tuple[Ints, Bools]] | None = None,
+) -> tuple[Ints, Bools]:
+    """The first valid number of some fields, and whether there is one. Each distinct value is read once, most texts at once by ``read_texts``."""
     numbers, is_valid = np.zeros(len(groups), np.int64), np.zeros(len(groups), np.bool_)
     for group, read in fields:
         values = groups.field(group).dictionary_encode()
-        texts = values.dictionary.to_pylist()
-        numbers_of = [read(text if group in shape.texts else json.loads(text)) for text in texts]
+        count = len(values.dictionary)
+        if read_texts is not None and group in shape.texts:
+            number, is_number = read_texts(values.dictionary)
+        else:
+            number, is_number = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+        others = np.flatnonzero(~is_number)
+        for at, text in zip(others.tolist(), values.dictionary.take(pa.array(others)).to_pylist(), strict=True):
+            found = read(text if group in shape.texts else json.loads(text))
+            number[at], is_number[at] = found or 0, found is not None
         place = np.asarray(values.indices)
-        is_new = ~is_valid & np.array([each is not None for each in numbers_of], np.bool_)[place]
-        numbers[is_new] = np.array([each or 0 for each in numbers_of], np.int64)[place][is_new]
+        is_new = ~is_valid & is_number[place]
+        numbers[is_new] = number[place][is_new]
         is_valid |= is_new
     return numbers, is_valid
 

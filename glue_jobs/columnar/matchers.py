@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 
-from chalicelib.lines.formats import FORMATS, LogFormat, parse_json_with
+from chalicelib.lines.formats import FORMATS, LogFormat, parse_json_with, with_printed
 from chalicelib.lines.layout import LineLayout
 from chalicelib.lines.layouts import OPTIONAL_PRIORITY, PRIORITY_AND_VERSION
 from chalicelib.lines.timestamps import NO_ZONE, Places, TimestampFormat
@@ -21,6 +22,7 @@ from glue_jobs.columnar.matching import (
     RestMatcher,
 )
 from glue_jobs.columnar.patterns import UntranslatableError, fixed_places, translated
+from glue_jobs.columnar.printed import PrintedMatcher, printed_texts
 
 _PRIORITIES: Mapping[str, Callable[[Mapping[str, str]], Priority]] = {
     OPTIONAL_PRIORITY: partial(Priority, is_optional=True),
@@ -32,18 +34,34 @@ _PRIORITIES: Mapping[str, Callable[[Mapping[str, str]], Priority]] = {
 @cache
 def matcher_of(format: LogFormat) -> LineMatcher | None:
     """The matcher of a format; None: only the row parser reads it."""
-    if format.bind is parse_json_with:
-        return JsonMatcher()
-    if format.layout is None:
-        return None
+    own = _own_matcher(format)
+    if own is None or format.rest is None:
+        return own
     try:
-        own = _of_layout(format.layout)
-        if format.rest is None:
-            return own
         rest = _of_layout(format.rest)
         return FirstMatcher(own, RestMatcher(rest, tuple(_looks_of_others(format, rest))))
     except UntranslatableError:
         return None
+
+
+@cache
+def _own_matcher(format: LogFormat) -> LineMatcher | None:
+    """The matcher of a format without its rest."""
+    if format.bind is parse_json_with:
+        return JsonMatcher(partial(printed_texts, _printed_matcher))
+    if format.layout is None:
+        return None
+    try:
+        if format.layout.refine is with_printed:
+            return PrintedMatcher(_of_layout(replace(format.layout, refine=None)), _printed_matcher)
+        return _of_layout(format.layout)
+    except UntranslatableError:
+        return None
+
+
+def _printed_matcher(format: LogFormat) -> LineMatcher | None:
+    """The matcher of a text within a record: there, records are text."""
+    return JsonMatcher() if format.bind is parse_json_with else _own_matcher(format)
 
 
 def _of_layout(layout: LineLayout) -> LineMatcher:

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from chalicelib.lines.layout import LineLayout, MessageLevels
 from chalicelib.lines.levels import LEVELS, ORDER
-from chalicelib.lines.timestamps import SECOND_US, Places, ReadTimestamp, TimestampFormat, TimestampParser
-from glue_jobs.columnar.blocks import Bools, Bytes, Ints, LineBlock, spans
-from glue_jobs.columnar.patterns import FOREIGN, GroupPattern, translated
+from chalicelib.lines.timestamps import ISO, SECOND_US, Places, ReadTimestamp, TimestampFormat, TimestampParser
+from glue_jobs.columnar.blocks import Bools, Bytes, Ints, LineBlock, bytes_among, spans
+from glue_jobs.columnar.patterns import FOREIGN, GroupPattern, fixed_places, translated
 from glue_jobs.columnar.timestamps import ParsedTimes, RepeatedTexts, begins_zone, complete_times, parse_times
 
 NO_LEVEL = len(ORDER)
@@ -28,6 +28,7 @@ NO_LEVEL = len(ORDER)
 _CLOCK = "^(?P<hour>[^:]*[0-9]{2}):(?P<minute>[0-5][0-9]):(?P<second>[0-5][0-9])(?P<rest>[^0-9]*[0-9]*)$"
 _ZERO, _OPEN, _CLOSE = b"0<>"
 _PRIORITY_DIGITS = 3
+_DIGITS, _ZULU = bytes_among(b"0123456789"), bytes_among(b"Zz")
 _LAST_SECOND_US = 3599 * SECOND_US
 """:59:59 of an hour."""
 
@@ -131,7 +132,7 @@ def joined_matches(matches: Sequence[LineMatches]) -> LineMatches:
     return LineMatches(lines, us, has_time, level, loggers, message, messages)
 
 
-def _taken(matches: LineMatches, places: Ints) -> LineMatches:
+def taken(matches: LineMatches, places: Ints) -> LineMatches:
     """Some of the matches."""
     at, messages = pa.array(places), matches.messages
     return LineMatches(
@@ -212,7 +213,7 @@ class LevelMatcher:
             fits = np.asarray(pc.match_substring_regex(texts, pattern))
             level[left[fits]] = ORDER.index(name)
             left, texts = left[~fits], texts.filter(pa.array(~fits))
-        return _taken(replace(found, level=level), np.flatnonzero(level != NO_LEVEL))
+        return taken(replace(found, level=level), np.flatnonzero(level != NO_LEVEL))
 
 
 class Head(NamedTuple):
@@ -369,6 +370,27 @@ class PatternMatcher:
         return us, has_time
 
 
+def read_iso(zone: tzinfo, texts: pa.StringArray) -> tuple[Ints, Bools]:
+    """Microseconds since the epoch of the texts that are nothing but a time with digits in ISO's places, in UTC or with an offset, and whether they
+    are such times. Others may be times, too."""
+    block = LineBlock.of_texts(texts)
+    us, is_time = np.zeros(len(block), np.int64), np.zeros(len(block), np.bool_)
+    long = np.flatnonzero(block.ends - block.starts >= len(_ISO_PLACES))
+    if not len(long):
+        return us, is_time
+    heads = RepeatedTexts.of(block.windows(block.starts[long], len(_ISO_PLACES)))
+    fits = _fits(_ISO_PLACES, heads.runs)
+    is_head = fits[heads.places]
+    chosen = long[is_head]
+    seconds = RepeatedTexts(heads.runs[fits], (np.cumsum(fits) - 1)[heads.places[is_head]])
+    times = parse_times(block, seconds, block.starts[chosen] + len(_ISO_PLACES), ISO.placed[0][1], zone)
+    last = block.octets[block.ends[chosen] - 1]
+    is_numeric = _DIGITS[last] | (_ZULU[last] & _DIGITS[block.octets[block.ends[chosen] - 2]])
+    us[chosen] = times.us
+    is_time[chosen] = times.is_valid & times.is_sure & (times.end == block.ends[chosen]) & is_numeric
+    return us, is_time
+
+
 def _read_seconds(seconds: pa.StringArray, zones: pa.StringArray, read: ReadTimestamp) -> tuple[Ints, Bools]:
     """Microseconds since the epoch of seconds in zones, and whether they are valid."""
     (seconds, zones), places = _distinct([seconds, zones])
@@ -444,3 +466,6 @@ def _extracted(texts: pa.StringArray, patterns: Sequence[str]) -> pa.StructArray
         at[other] = np.arange(len(texts), len(texts) + len(other))
         groups = pa.concat_arrays([groups, pc.extract_regex(texts.take(pa.array(other)), pattern=pattern)]).take(pa.array(at))
     return groups
+
+
+_ISO_PLACES = [_table_of(each) for each in fixed_places(ISO.placed[0][0])]

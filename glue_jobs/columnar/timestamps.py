@@ -6,11 +6,12 @@ Works on the bytes of a block by places: the places of a notation's digits, then
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 import numpy as np
 import numpy.typing as npt
 
+from chalicelib.lines.formats import NoZone
 from chalicelib.lines.timestamps import FIRST_US, LAST_US, SECOND_US, Places
 from chalicelib.lines.zones import ABBREVIATIONS, MOST_HOURS, REGIONS, zone_in_text
 from glue_jobs.columnar.blocks import Bools, Bytes, Ints, LineBlock, bytes_among
@@ -61,25 +62,29 @@ class ParsedTimes:
 
 def parse_times(block: LineBlock, seconds: RepeatedTexts, end: Ints, places: Places, zone: tzinfo) -> ParsedTimes:
     """The times of lines whose ``seconds`` match the notation and end at ``end``, with the optional fraction and zone behind them.
-    ``zone`` applies to times without one."""
+    ``zone`` applies to times without one; with ``NoZone`` these are not valid, and those in zones that layouts do not read are not sure."""
     digits = seconds.runs - _ZERO
     digits[seconds.runs == _SPACE] = 0
     numbers = [_number(digits[:, first:last]) for first, last in places]
     epoch_s, is_valid = _seconds(numbers, has_century=places[0][1] - places[0][0] > 2)
     local_s = epoch_s - (numbers[5] == 60)
-    offset_us, is_sure = _offsets(local_s, zone)
+    has_zone = not isinstance(zone, NoZone)
+    offset_us, is_sure = _offsets(local_s, zone if has_zone else UTC)
     us, is_valid, is_sure = (epoch_s * SECOND_US)[seconds.places], is_valid[seconds.places], is_sure[seconds.places]
     fraction_us, behind_fraction, is_short = _fractions(block, end)
     own_us, zones = offset_us[seconds.places], _zones(block, behind_fraction)
     if zones is None:
         us -= own_us
-        return ParsedTimes(behind_fraction, us + fraction_us, is_valid & _is_in_range(us), is_short & is_sure)
+        return ParsedTimes(behind_fraction, us + fraction_us, is_valid & _is_in_range(us) & has_zone, is_short & is_sure)
     for name in np.unique(zones.names[zones.names >= 0]):
         named, stated = np.flatnonzero(zones.names == name), zone_in_text(_WORDS[name], zone)
+        if not has_zone and _WORDS[name] not in ("UTC", "GMT"):
+            zones.is_sure[named] = False
+            continue
         assert stated is not None
         zones.offset_us[named], zones.is_sure[named] = _offsets(local_s[seconds.places[named]], stated)
     us -= np.where(zones.is_stated, zones.offset_us, own_us)
-    is_valid &= _is_in_range(us) & zones.is_valid
+    is_valid &= _is_in_range(us) & zones.is_valid & (zones.is_stated | has_zone)
     is_sure = is_short & zones.is_sure & (is_sure | zones.is_stated)
     return ParsedTimes(behind_fraction + zones.sizes, us + fraction_us, is_valid, is_sure)
 

@@ -22,7 +22,7 @@ from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat, format_named
 from chalicelib.lines.layout import HEAD_CHARS
 from chalicelib.lines.text import number_lines
 from chalicelib.lines.timestamps import TimestampParser
-from glue_jobs.columnar import json_lines
+from glue_jobs.columnar import json_lines, printed
 from glue_jobs.columnar.columns import EventColumns
 from glue_jobs.columnar.matchers import matcher_of
 from glue_jobs.columnar.outlines import OutlineParser
@@ -32,7 +32,7 @@ from tests.sampling import examples
 
 Columns = tuple[int, int, int | None, str | None, str | None, str, bytes]
 """First line, line behind the last, time, level, logger, message, bytes with newlines."""
-BY_ROWS = {"logfmt", "cri", "kafka", "access", "java-util-logging", "squid"}
+BY_ROWS = {"logfmt", "kafka", "access", "java-util-logging", "squid"}
 """Formats without a matcher. A pattern that leaves the others makes reads of its logs many times slower."""
 ERROR = b"2026-11-21 03:12:45,123 - orders.load - ERROR - failed"
 INFO = b"2026-11-21 03:12:45 - orders - INFO - 42 rows"
@@ -255,6 +255,60 @@ def test_columns_equal_rows(
     assert outlined(blocks, format, clock, least_bytes) == [(first, end, raw) for first, end, *_, raw in rows]
 
 
+@st.composite
+def records_of_containers(draw: st.DrawFn) -> tuple[LogFormat, list[bytes]]:
+    """Texts of a few formats, and others, in the lines of a runtime."""
+    examples_ = draw(st.lists(st.sampled_from([*(each.example for each in FORMATS), *PRINTED]), min_size=1, max_size=3))
+    texts = draw(st.lists(st.one_of(dated(examples_), dated(examples_), dated(TAILS), spoiled([*examples_, *TAILS])), max_size=25))
+    if draw(st.booleans()):
+        return format_named("cri"), [b"2026-11-21T03:12:45.123456789Z stdout F " + text for text in texts]
+    records = (
+        {"log": f"{text.decode(errors='replace')}\n", "stream": "stderr", "time": "2026-11-21T03:12:45.1Z"} for text in texts
+    )
+    return format_named("json"), [json.dumps(each, ensure_ascii=False).encode() for each in records]
+
+
+PRINTED = [
+    "INFO x",
+    "INFO: x",
+    "42 rows",
+    "rows",
+    "",
+    "{",
+    "a=b",
+    "ETL begins",
+    "2026-11-21 x",
+    "3:12:45 PM x",
+    "x 03:12:45",
+    "[x] y",
+    "2026-11-21 03:12:45 UTC INFO x",
+]
+
+
+@given(records_of_containers(), ZONE)
+@settings(max_examples=examples(400, 5000), suppress_health_check=[HealthCheck.too_slow])
+def test_columns_of_texts_in_records_of_containers_equal_rows(log: tuple[LogFormat, list[bytes]], zone: tzinfo) -> None:
+    format, lines = log
+    body = b"".join(line + b"\n" for line in lines)
+    clock = TimestampParser(zone, 1_795_000_000_000_000)
+    with patch.object(json_lines, "_FEW_LINES", 1), patch.object(printed, "_FEW_LINES", 1):
+        assert parsed([body], format, clock) == rows_of(body, format, clock)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("rows of %d", "Starting %d", "INFO %d rows", "INFO:orders:%d rows", '{"level":"info","n":%d}'),
+        *("2026-11-21 03:12:45,123 - orders.load - INFO - %d", "2026-11-21 03:12:45,123 INFO [main] org.example.Orders: %d"),
+    ],
+)
+def test_common_texts_in_records_of_containers_need_no_row_parser(text: str) -> None:
+    body = "".join(f"2026-11-21T03:12:45.123456789Z stdout F {text % number}\n" for number in range(20)).encode()
+    parser, clock = ColumnarParser(format_named("cri"), TimestampParser()), TimestampParser()
+    assert columns_of(parser.parse(body)) == rows_of(body, format_named("cri"), clock)
+    assert (parser.lines, parser.row_lines) == (20, 0)
+
+
 @pytest.mark.parametrize(
     "zone", [UTC, timezone(timedelta(hours=5, minutes=30)), ZoneInfo("Europe/Berlin"), ZoneInfo("Australia/Lord_Howe")], ids=str
 )
@@ -280,7 +334,7 @@ def test_every_time_equals_that_of_the_row_parser(name: str, before: str, rest: 
     assert columns_of(ColumnarParser(format_named(name), clock).parse(body)) == rows_of(body, format_named(name), clock)
 
 
-@pytest.mark.parametrize("name", [each.name for each in FORMATS if each.name not in {*BY_ROWS, "json"}])
+@pytest.mark.parametrize("name", [each.name for each in FORMATS if each.name not in {*BY_ROWS, "json", "cri"}])
 def test_common_lines_need_no_row_parser(name: str) -> None:
     text = format_named(name).example.encode()
     body = b"".join(text + b" %d\n    more\n\n" % number for number in range(20))
