@@ -212,7 +212,8 @@ def _nested_time(value: Mapping[str, Any], time_parser: TimestampParser) -> int 
     return None
 
 
-_STARTS = re.compile(r"[A-Za-z_@][\w.@/-]*+=", re.ASCII)
+LOGFMT_LOOK = r"[A-Za-z_@][\w.@/-]*+="
+_STARTS = re.compile(LOGFMT_LOOK, re.ASCII)
 _PAIRS = re.compile(r"(?<!\S)([^\s=\"]++)=(\"[^\"\\]*+(?:\\.[^\"\\]*+)*\"|[^\s\"]*+)(?!\S)")
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}

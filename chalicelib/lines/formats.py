@@ -138,7 +138,7 @@ _DIGITS = "0123456789"
 _CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LETTERS = _CAPITALS + _CAPITALS.lower()
 _OBJECT = LinePrefix("{")
-_KEY = LinePrefix(_LETTERS + "_@", r"[A-Za-z_@][\w.@/-]*+=")
+_KEY = LinePrefix(_LETTERS + "_@")
 _LOGGER = _LETTERS + "_$"
 NEXT = "(?P<next>.)?"
 _ISO_LOOK = f"{ISO.pattern}{FRACTION}{ZONE} *{NEXT}"

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chalicelib.lines.fields import LOGFMT_LOOK, parse_logfmt_with
 from chalicelib.lines.format_detection import detect_format
 from chalicelib.lines.formats import CONTAINER, FORMATS, NEXT, PLAIN, LogFormat, NoZone
 from chalicelib.lines.layout import LineLayout
@@ -172,7 +173,7 @@ def _all_signs() -> Sequence[_Sign]:
     """Of the lines of all formats."""
     firsts: dict[str, str] = {}
     for each in FORMATS:
-        look = each.prefix.look if each.prefix.first or each.layout is None else each.layout.pattern.replace(NO_ZONE, "")
+        look = _look(each) if each.prefix.first or each.layout is None else each.layout.pattern.replace(NO_ZONE, "")
         firsts[look] = firsts.get(look, "") + each.prefix.first
     return (_REWRITTEN, *(_Sign(_table(first), translated(look).patterns) for look, first in firsts.items()))
 
@@ -192,8 +193,12 @@ def _rivals(format: LogFormat) -> Iterator[_Sign]:
 def _patterns_of(format: LogFormat) -> Sequence[str]:
     with suppress(UntranslatableError):
         return tuple(text for each in _layouts_of(format) for text in translated(each.pattern.replace(NO_ZONE, "")).patterns)
-    look, then = format.prefix.look, format.prefix.then
+    look, then = _look(format), format.prefix.then
     return translated(look.replace(NEXT, f"[{re.escape(then)}]") if then else look).patterns
+
+
+def _look(format: LogFormat) -> str:
+    return LOGFMT_LOOK if format.bind is parse_logfmt_with else format.prefix.look
 
 
 def _layouts_of(format: LogFormat) -> Iterator[LineLayout]:
