@@ -45,7 +45,7 @@ def test_zone_is_a_name_an_offset_or_that_of_the_process(zone: str, stated: str)
     assert checked_zone(zone) == stated
 
 
-@pytest.mark.parametrize("zone", ["Europe/Berln", "+1", "Mars", "../UTC"])
+@pytest.mark.parametrize("zone", ["Europe/Berln", "+1", "+25:00", "+01:60", "Mars", "../UTC", ""])
 def test_unknown_zone_is_refused_at_once(zone: str) -> None:
     with pytest.raises(SettingsError, match="there is no such zone"):
         checked_zone(zone)
@@ -190,7 +190,8 @@ def test_exec_states_a_zone_only_if_it_is_told(options: list[str], zone: str, se
     assert f"zone\t{zone or 'none stated: times without one are in UTC'}\n" in shown
 
 
-def test_exec_with_an_unknown_zone_runs_nothing(server: FakeServer, tmp_path: Path) -> None:
-    arguments = ["--url", server.url, "--spool-dir", str(tmp_path), "exec", "--zone", "Mars", "p", "true"]
+@pytest.mark.parametrize("zone", ["Mars", ""])  # an empty one is a variable that is not set
+def test_exec_with_an_unknown_zone_runs_nothing(zone: str, server: FakeServer, tmp_path: Path) -> None:
+    arguments = ["--url", server.url, "--spool-dir", str(tmp_path), "exec", "--zone", zone, "p", "true"]
     assert CliRunner().invoke(runlake, arguments).exit_code == 125
     assert not server.runs

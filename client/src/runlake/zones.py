@@ -13,7 +13,7 @@ from runlake.errors import SettingsError
 
 LOCAL = "local"
 _LOCALTIME = Path("/etc/localtime")
-_OFFSET = re.compile(r"[+-][0-9]{2}(?::?[0-9]{2})?", re.ASCII)
+_OFFSET = re.compile(r"[+-](?:[01][0-9]|2[0-3])(?::?[0-5][0-9])?", re.ASCII)
 _ZONED = re.compile(r"(?:[0-9.,] ?(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)|[ .,0-9](?:UTC|[A-Z]{3,5}))\]?$", re.ASCII)
 
 

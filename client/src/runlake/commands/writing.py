@@ -25,6 +25,7 @@ from runlake.settings import RUN_LOG
 from runlake.spool import drain_command, folders_in
 from runlake.starts import MAX_ATTEMPTS, StartedRun
 from runlake.supervision import Supervisor
+from runlake.zones import checked_zone
 
 CANNOT_BEGIN = 125
 """The exit code of ``exec`` if it ran nothing, as env(1) and timeout(1) report their own errors."""
@@ -78,7 +79,6 @@ class _Exec(click.Command):
 @click.option("--method", metavar="NAME", help="The logging method: where the lines are written [default: as the settings say].")
 @click.option(
     "--zone",
-    default="",
     metavar="ZONE",
     help="The zone of times without one in the output: Europe/Berlin, +01:00, or local [default: none stated, they are in UTC].",
 )
@@ -103,7 +103,7 @@ def execute_command(
     patience: float,
     heartbeat: int | None,
     method: str | None,
-    zone: str,
+    zone: str | None,
     on_term: str,
     quiet: bool,
     mask_env: tuple[str, ...],
@@ -130,7 +130,7 @@ def execute_command(
                 secrets=_values_of(mask_env),
                 command=command,
                 attempt=attempt,
-                zone=zone,
+                zone="" if zone is None else checked_zone(zone),
                 on_started=None if quiet else partial(_report_start, settings.required_url(), started),
             )
         except RunlakeError as error:
