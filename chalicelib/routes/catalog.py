@@ -19,7 +19,7 @@ from chalicelib.catalog.runs import MAX_MS, RunRow
 from chalicelib.composition import Services
 from chalicelib.errors import InvalidInputError, ObjectNotFoundError
 from chalicelib.explanation.explanation import explanation_of
-from chalicelib.ports import Run, RunEnd
+from chalicelib.ports import SUCCEEDED, Run, RunEnd
 from chalicelib.routes import gate
 from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.catalog_models import (
@@ -183,7 +183,8 @@ def run_facts(row: RunRow, now_ms: int) -> RunFacts:
 
 
 def _recorded_candidates(row: RunRow) -> Sequence[ExplainingLine]:
-    explanation = explanation_of(row.explanation) if row.is_explained else None
+    """Of a run that succeeded, none: one that was asked for explains no failure."""
+    explanation = explanation_of(row.explanation) if row.is_explained and row.outcome_at(0) != SUCCEEDED else None
     return _candidates(explanation.candidates) if explanation else ()
 
 

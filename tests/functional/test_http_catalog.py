@@ -174,6 +174,18 @@ def test_explanation_of_a_run_from_open_to_finalized(site: Site) -> None:
     assert ask("/svc.a/runs/run-2").json["explanation"] is None
 
 
+def test_explanation_of_a_run_that_succeeded_is_only_answered(site: Site) -> None:
+    run = Run("svc.a", "run-1")
+    site.write("svc.a", "run-1", "exit status 0\n", indexed=False)
+    post("svc.a/run-1/close", json.dumps({"outcome": "succeeded"}), {"Content-Type": "application/json"})
+    site.index(run)
+    site.runs.record_finalization(run, 1, 14, 2, START_MS)
+    for _ in range(2):  # the second one is read from the row
+        assert explained() == ([(0, "exit status 0")], 0, True, False)
+    details = ask("/svc.a/runs/run-1").json
+    assert (details["outcome"], details["explanation"], details["candidates"]) == ("succeeded", None, [])
+
+
 @pytest.mark.parametrize("indexed", [True, False])
 def test_explanation_of_a_reopened_run_is_made_again(site: Site, indexed: bool) -> None:
     """Also while the row is behind the log."""
