@@ -25,8 +25,8 @@ _CAPITALS = "(?P<level>[A-Z]{3,9}[1-5]?)"
 """Levels that nothing else marks must be in capitals: "Error opening" is a sentence."""
 _MARKED_LEVEL = rf"[\[(<*] *{_LEVEL} *[\])>*]"
 _LOGGER = r"(?P<logger>[A-Za-z_$][\w.$/@-]*+)"
-_END_OF_LOGGER = "(?:: | (?: *: |- ))"
-"""A colon behind any spaces, or a dash. Written so that each character decides what follows it: RE2 then reads it once."""
+_END_OF_LOGGER = "(?:: | (?: *: |--? ))"
+"""A colon behind any spaces, or a dash, or two as in Logback. Written so that each character decides what follows it: RE2 then reads it once."""
 _THREAD = r"\[[^\[\]]*+(?:\[[^\[\]]*+\][^\[\]]*+)*\]"
 """A thread's name may contain brackets."""
 _FILE = r"(?P<logger>[^\s:{}\[\]]++)(?::-?[0-9]+)?"
@@ -88,7 +88,7 @@ OSLO_COLLECTED = timestamped(ISO, rf" [0-9]+ {_LEVEL} {_LOGGER} (?:\[[^\]]*\] ?)
 
 _CODE = r"(?::[0-9]+)?(?: ?\([^()\s]*+(?:\([0-9]+\))?\)(?::[0-9]+)?)?"
 """Code location: ``:12``, `` (Main.java:main(12))``, ``(main):12``."""
-_LOG4J = rf" (?:{_THREAD} )? *+{_LEVEL} ++(?:{_THREAD} ++)?{_LOGGER}(?:: | - |{_CODE}(?: *{_THREAD})?{_END_OF_LOGGER})"
+_LOG4J = rf" (?:{_THREAD} )? *+{_LEVEL} ++(?:{_THREAD} ++)?{_LOGGER}(?:: | --? |{_CODE}(?: *{_THREAD})?{_END_OF_LOGGER})"
 
 
 JAVA_UTIL_LOGGING = LineLayout(rf"(?P<second>{JAVA.pattern}) (?P<logger>[A-Za-z_$][\w$]*+\.[\w.$]++) ?(?=\S*$)", JAVA)
@@ -128,7 +128,8 @@ TRINO = timestamped(ISO, rf"\t *{_LEVEL}\t[^\t]++\t(?P<logger>(?:[a-z]\w*+\.){{2
 ZOOKEEPER = timestamped(ISO, rf" - {_LEVEL} +\[(?:[^@]*:)?(?P<logger>[^@:]*)@-?[0-9]+\] - ")
 """The thread may contain colons; the class follows the last one."""
 KAFKA = timestamped(ISO, rf"\] {_CAPITALS} +", before=r"\[", refine=_logger_at_the_end)
-ELASTICSEARCH = timestamped(ISO, rf"\]\[{_LEVEL} *\]\[(?P<logger>[^\s\]]+) *\] ?", before=r"\[")
+ELASTICSEARCH = timestamped(ISO, rf"\](?:\[[0-9]++\])?\[{_LEVEL} *\]\[(?P<logger>[^\s\]]+) *\] ?", before=r"\[")
+"""Envoy has its thread before the level."""
 CASSANDRA = timestamped(ISO, rf" +{_FILE} - ", before=rf"{_CAPITALS} +{_THREAD} +")
 
 

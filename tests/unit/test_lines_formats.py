@@ -239,6 +239,7 @@ LINES: list[tuple[str, str, tuple[str | None, str | None, str | None, str]]] = [
         ("2026-11-21T03:12:45", "INFO", "i.a.w.Temporal", "started"),
     ),
     ("log4j-time", "03:12:45.123 [main] TRACE c.e.Orders - x", ("2026-11-22T03:12:45.123", "TRACE", "c.e.Orders", "x")),
+    ("log4j-time", "03:12:45.123 [main] WARN  c.e.Orders -- slow", ("2026-11-22T03:12:45.123", "WARNING", "c.e.Orders", "slow")),
     (
         "hdfs",
         "081109 203615 148 INFO dfs.DataNode$PacketResponder: PacketResponder 1 for block blk_38 terminating",
@@ -273,6 +274,11 @@ LINES: list[tuple[str, str, tuple[str | None, str | None, str | None, str]]] = [
         "elasticsearch",
         "[2026-11-21T03:12:45,123][WARN ][o.e.c.r.a.DiskThreshold  ] [node-1] high disk watermark",
         ("2026-11-21T03:12:45.123", "WARNING", "o.e.c.r.a.DiskThreshold", "[node-1] high disk watermark"),
+    ),
+    (
+        "elasticsearch",
+        "[2026-11-21 03:12:45.123][10][critical][main] [source/server/server.cc:117] no listener",
+        ("2026-11-21T03:12:45.123", "CRITICAL", "main", "[source/server/server.cc:117] no listener"),
     ),
     ("level-time-logger", "WARN  [2026-11-21 03:12:45,123] com.x.Y: z", ("2026-11-21T03:12:45.123", "WARNING", "com.x.Y", "z")),
     (
