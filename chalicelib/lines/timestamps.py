@@ -220,6 +220,8 @@ class TimestampParser:
         rest = self._rests[text[_ISO_CHARS:]]
         if rest is not None and (us := self._iso[rest[1]][text[:_ISO_CHARS]]) is not None:
             return us + rest[0]
+        if text[-1:] == " ":  # .NET's formats of times end with one
+            return self.parse_text(text.rstrip())
         if _NUMBER.fullmatch(text):
             return self.parse_number(float(text) if "." in text else int(text))
         if (iso := iso_notation(text)) is not None:

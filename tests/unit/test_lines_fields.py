@@ -50,6 +50,11 @@ OBJECTS: list[tuple[str, dict[str, Any], tuple[int | None, str | None, str | Non
         {"@timestamp": TIME, "log": {"level": "error", "logger": "c.e.A"}, "message": "x"},
         (TIME_US, "ERROR", "c.e.A", "x"),
     ),
+    (
+        ".NET",
+        {"Timestamp": "2026-11-21 03:12:45.123 ", "EventId": 0, "LogLevel": "Critical", "Category": "C", "Message": "x"},
+        (TIME_US, "CRITICAL", "C", "x"),
+    ),
     ("pino", {"level": 30, "time": TIME_US // 1000, "pid": 1, "hostname": "a", "msg": "x"}, (TIME_US, "INFO", None, "x")),
     ("bunyan", {"name": "app", "level": 50, "msg": "x", "time": TIME, "v": 0}, (TIME_US, "ERROR", "app", "x")),
     (
