@@ -22,7 +22,7 @@ Clock = Annotated[
     str,
     WithJsonSchema({
         "enum": [LINES, ARRIVAL],
-        "description": "`lines`: timestamps in the lines (UTC if they have no zone); `arrival`: time of storage.",
+        "description": "`lines`: timestamps in the lines (without a zone, in that of the run, or else in UTC); `arrival`: time of storage.",
     }),
 ]  # fmt: skip
 """Times that were compared or counted."""
