@@ -42,8 +42,10 @@ def parse_objects_with(time_parser: TimestampParser, parse_printed: PrintedParse
             return None
         try:
             fields, end = _decode(text)
-        except (ValueError, RecursionError):
+        except ValueError:
             fields, end = cut_object(text), len(text)
+        except RecursionError:
+            fields, end = _cut_object(text, 0, 1), len(text)
         if end != len(text) and text[end:].strip():
             return None
         reading = READINGS[tuple(fields)]

@@ -158,6 +158,12 @@ def test_objects_that_are_no_log_lines(number: int) -> None:
     assert read("json", NOT_OBJECTS[number]) is None
 
 
+@pytest.mark.parametrize("depth", [10, 1000, 100_000])
+def test_object_that_is_nested_deeply_has_what_is_before(depth: int) -> None:
+    line = f'{{"level": "error", "msg": "x", "data": {"[" * depth}{"]" * depth}}}'
+    assert read("json", line) == ParsedLine(None, "ERROR", None, "x")
+
+
 def test_object_that_is_too_long_is_not_parsed() -> None:
     line = json.dumps({"msg": "x" * MAX_JSON_CHARS})
     assert read("json", line) is None

@@ -145,6 +145,7 @@ NOTATIONS = [
     *("%b %d, %Y %-I:%M:%S %p", "%b %-d, %Y, %-I:%M:%S\u202f%p", "%B %d, %Y at %I:%M:%S %p", "%d %B %Y, %H:%M:%S", "%Y %b %d %H:%M:%S"),
     *("%y%m%d %_H:%M:%S", "%a %b %_d %H:%M:%S %Y", "%a, %d %b %Y %H:%M:%S", "%A, %d %B %Y %H:%M:%S", "%a %d %b %Y %I:%M:%S %p", "%b %d %Y %H:%M:%S"),
     *("%m/%d/%Y %-I:%M:%S %p", "%m/%d/%Y %H:%M:%S", "%Y-%m-%d %I:%M:%S %p", "%Y-%m-%d %-I:%M:%S%p", "%Y-%b-%d %H:%M:%S", "%d-%b-%y %I.%M.%S %p"),
+    "%A, %B %-d, %Y at %-I:%M:%S.000000 %p",
 ]  # fmt: skip
 IN_LINES = [
     ("{} 42 rows", (None, None, "42 rows")),
@@ -178,6 +179,25 @@ def test_notation_in_every_layout_has_its_moment(notation: str, moment: datetime
     assert TimestampParser().parse_text(text) == us_of(moment)
     for line, words in IN_LINES:
         assert words_of("plain", line.format(text)) == words_of("python", line.format(text)) == (us_of(moment), words)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("05/06/2026 03:12:45", datetime(2026, 5, 6, 3, 12, 45)),
+        ("05.06.2026 03:12:45", datetime(2026, 6, 5, 3, 12, 45)),
+        ("05-06-2026 03:12:45", datetime(2026, 6, 5, 3, 12, 45)),
+        ("21/11/2026 03:12:45", datetime(2026, 11, 21, 3, 12, 45)),
+        ("11.21.2026 03:12:45", datetime(2026, 11, 21, 3, 12, 45)),
+        ("21-NOV-68 03:12:45", datetime(2068, 11, 21, 3, 12, 45)),
+        ("21-NOV-69 03:12:45", datetime(1969, 11, 21, 3, 12, 45)),
+        ("2026-11-21 12:12:45 AM", datetime(2026, 11, 21, 0, 12, 45)),
+        ("2026-11-21 12:12:45 PM", datetime(2026, 11, 21, 12, 12, 45)),
+        ("2026-11-21 15:12:45 PM", datetime(2026, 11, 21, 15, 12, 45)),
+    ],
+)
+def test_notation_with_more_than_one_meaning(text: str, moment: datetime) -> None:
+    assert TimestampParser().parse_text(text) == words_of("plain", f"{text} x")[0] == us_of(moment)
 
 
 @pytest.mark.parametrize(("zone", "offset"), IN_TEXT)
@@ -241,6 +261,9 @@ def test_abbreviation_of_the_own_zone_is_its() -> None:
     shanghai, berlin = ZoneInfo("Asia/Shanghai"), ZoneInfo("Europe/Berlin")
     assert TimestampParser(shanghai).parse_text("2026-11-21 03:12:45 CST") == us_of(datetime(2026, 11, 20, 19, 12, 45))
     assert TimestampParser(berlin).parse_text("2026-11-21 03:12:45 CST") == us_of(datetime(2026, 11, 21, 9, 12, 45))
+    havana = TimestampParser(ZoneInfo("America/Havana"))
+    texts = ("2026-11-01 00:30:00 CDT", "2026-11-01 00:30:00 CST")
+    assert [havana.parse_text(text) for text in texts] == [us_of(datetime(2026, 11, 1, hour, 30)) for hour in (4, 5)]
     texts = ("2026-10-25 02:30:00 CEST", "2026-10-25 02:30:00 CET")
     assert [TimestampParser(berlin).parse_text(text) for text in texts] == [
         us_of(datetime(2026, 10, 25, hour, 30)) for hour in (0, 1)
