@@ -160,6 +160,7 @@ _ISO_CAPITAL_OR_TAB = LinePrefix(_DIGITS, _ISO_LOOK, _CAPITALS + "\t")
 _ISO_LOGGER = LinePrefix(_DIGITS, _ISO_LOOK, _LOGGER)
 _ISO_WORD = LinePrefix(_DIGITS, _ISO_LOOK, _LETTERS + "[")
 _ISO_CAPITAL = LinePrefix(_DIGITS, _ISO_LOOK, _CAPITALS + "-|\t")
+_ISO_CAPITAL_OR_COLON = LinePrefix(_DIGITS, _ISO_LOOK, _CAPITALS + "-|\t:")
 _IN_BRACKETS = LinePrefix("[", r"\[[0-9]{4}[-/.]")
 _SHORT = LinePrefix(_DIGITS, "[0-9]{2}/[0-9]{2}/[0-9]{2} ")
 _COMPACT = LinePrefix(_DIGITS, "[0-9]{6} [0-9]{6} ")
@@ -309,7 +310,7 @@ FORMATS: tuple[LogFormat, ...] = (
     _known("cri", replace(layouts.CRI, refine=with_printed), _ISO_S, "2026-11-21T03:12:45.123456789Z stdout F 42 rows"),
     _known("python-logger-first", layouts.PYTHON_LOGGER_FIRST, _ISO_LOGGER, "2026-11-21 03:12:45,123 orders.load INFO 42 rows"),
     _general("bracketed-level", layouts.ISO_BRACKETED_LEVEL, _ISO_MARK, "2026-11-21T03:12:45.123456Z [info     ] 42 rows      table=orders"),
-    _general("level", layouts.ISO_LEVEL, _ISO_CAPITAL, "2026-11-21 03:12:45 INFO 42 rows"),
+    _general("level", layouts.ISO_LEVEL, _ISO_CAPITAL_OR_COLON, "2026-11-21 03:12:45 INFO 42 rows"),
     _known("airbyte", layouts.AIRBYTE, _ISO_NAME, "2026-11-21 03:12:45 source > INFO i.a.i.s.p.PostgresSource(main):123 42 rows"),
     _known("jenkins", layouts.JENKINS, _ISO_BRACKET, "2026-11-21 03:12:45.123+0000 [id=16]\tINFO\thudson.model.Orders#load: 42 rows"),
     _known("clickhouse", layouts.CLICKHOUSE, _ISO_BRACKET, "2026-11-21 03:12:45.123456 [ 1234 ] {0b1c2d3e} <Information> executeQuery: Read 42 rows"),

@@ -342,7 +342,7 @@ _PROCESS_OF_PINO = r"(?:\((?:[\w.-]++/)?[0-9]++(?: on [\w.-]++)?\): )?"
 _ANYTHING = r"(?: +(?:- +)?|: +|\t|$)"
 ISO_LEVEL_AND_LOGGER = timestamped(ISO, _LEVEL_AND_LOGGER)
 ISO_BRACKETED_LEVEL = timestamped(ISO, f" +{_BRACKETED_LEVEL}", levels=LEVELS | {"Note": INFO})
-ISO_LEVEL = timestamped(ISO, f"[ \\t]+{_BARE_LEVEL}")
+ISO_LEVEL = timestamped(ISO, f":?[ \\t]+{_BARE_LEVEL}")
 ISO_SMALL_LEVEL = timestamped(ISO, f" +{_SMALL_LEVEL}: +", sign=": ")
 ISO_FIELDS_LEVEL = timestamped(
     ISO, f"{NO_ZONE} +{_FIELD_IN_BRACKETS}{_FIELD}{{0,5}}?{_LEVEL_BEHIND_FIELDS}", levels=_LEVELS_BEHIND_FIELDS
@@ -352,7 +352,7 @@ ISO_ANYTHING = timestamped(ISO, NO_ZONE + _ANYTHING)
 IN_BRACKETS_LEVEL_AND_LOGGER = timestamped(ISO, rf"\]{_LEVEL_AND_LOGGER}", before=r"\[")
 IN_BRACKETS_CHANNEL = timestamped(ISO, rf"\] (?P<logger>[\w-]+)\.{_CAPITALS}: ", before=r"\[")
 IN_BRACKETS_BRACKETED_LEVEL = timestamped(ISO, rf"\] *{_BRACKETED_LEVEL}", before=r"\[")
-IN_BRACKETS_LEVEL = timestamped(ISO, rf"\] +{_BARE_LEVEL}{_PROCESS_OF_PINO}", before=r"\[")
+IN_BRACKETS_LEVEL = timestamped(ISO, rf"\]:? +{_BARE_LEVEL}{_PROCESS_OF_PINO}", before=r"\[")
 IN_BRACKETS_FIELDS_LEVEL = timestamped(
     ISO, rf"\][ \t]*+{_FIELD}{{1,6}}?{_LEVEL_BEHIND_FIELDS}", before=r"\[", levels=_LEVELS_BEHIND_FIELDS
 )

@@ -41,7 +41,7 @@ _COMPACT_TIME = (
     "[T-](?P<hour>[0-9]{2})(?P<minute>[0-9]{2})(?P<second>[0-9]{2})(?![0-9])(?P<fraction>[.,][0-9]{1,9})?(?P<half>(?!))?"
 )
 _TIME_ALONE = rf"\[?(?P<time>){_CLOCK}"
-_YEAR_BEHIND = rf"(?P<zone> (?:{ZONE_NAME}|[+-][0-9]{{4}}))? (?P<year>[0-9]{{4}})(?![\w:.,/-])"
+_YEAR_BEHIND = rf"(?P<zone> (?:{ZONE_NAME}|[+-][0-9]{{4}}))? (?P<year>[0-9]{{4}})(?![\w.,/-]|:\S)"
 _EPOCH = r"(?P<seconds>[12][0-9]{9})(?P<ms>[0-9]{3})?(?P<us>[0-9]{3})?(?P<ns>[0-9]{3})?(?:\.(?P<fraction>[0-9]{1,9}))?"
 _NUMBERS = (
     rf"\[{_EPOCH}(?=\](?: |$))",

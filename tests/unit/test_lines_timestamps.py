@@ -145,11 +145,13 @@ NOTATIONS = [
     *("%b %d, %Y %-I:%M:%S %p", "%b %-d, %Y, %-I:%M:%S\u202f%p", "%B %d, %Y at %I:%M:%S %p", "%d %B %Y, %H:%M:%S", "%Y %b %d %H:%M:%S"),
     *("%y%m%d %_H:%M:%S", "%a %b %_d %H:%M:%S %Y", "%a, %d %b %Y %H:%M:%S", "%A, %d %B %Y %H:%M:%S", "%a %d %b %Y %I:%M:%S %p", "%b %d %Y %H:%M:%S"),
     *("%m/%d/%Y %-I:%M:%S %p", "%m/%d/%Y %H:%M:%S", "%Y-%m-%d %I:%M:%S %p", "%Y-%m-%d %-I:%M:%S%p", "%Y-%b-%d %H:%M:%S", "%d-%b-%y %I.%M.%S %p"),
-    "%A, %B %-d, %Y at %-I:%M:%S.000000 %p",
+    *("%A, %B %-d, %Y at %-I:%M:%S.000000 %p", "%a %b %_d %H:%M:%S UTC %Y", "%a %b %_d %I:%M:%S %p GMT %Y", "%a %_d %b %Y %I:%M:%S %p UTC"),
 ]  # fmt: skip
 IN_LINES = [
     ("{} 42 rows", (None, None, "42 rows")),
     ("{} INFO 42 rows", ("INFO", None, "42 rows")),
+    ("{}: INFO 42 rows", ("INFO", None, "42 rows")),
+    ("[{}]: INFO 42 rows", ("INFO", None, "42 rows")),
     ("[{}] [error] 42 rows", ("ERROR", None, "42 rows")),
     ("{} - orders.load - INFO - 42 rows", ("INFO", "orders.load", "42 rows")),
     ("{} INFO [main] org.example.Orders: 42 rows", ("INFO", "org.example.Orders", "42 rows")),
