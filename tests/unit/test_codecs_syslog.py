@@ -51,6 +51,8 @@ HEADERS: dict[str, tuple[Any, ...]] = {
     "1 nil h p 1 - - text": (None, "h", "p", "text", ["time"]),
     "1 2026-13-21T03:12:45Z h p 1 - - text": (None, "h", "p", "text", ["time"]),
     "2 2026-11-21T03:12:45Z h p 1 - - text": (0, "h", "p", "text", ["version"]),
+    "1 2026-13-21T03:12:45Z h p 1 - -": (None, "h", "p", "<11>1 2026-13-21T03:12:45Z h p 1 - -", ["time"]),
+    "7 rows from p 1 - - text": (None, None, None, "7 rows from p 1 - - text", ["header"]),
     "1 rows of 2 are in table a": (None, None, None, "1 rows of 2 are in table a", ["header"]),
     f"1 2026-11-21T03:12:45Z {'h' * 2000} p 1 - - text": (0, None, None, f"{'h' * 2000} p 1 - - text", ["header"]),
     # RFC 3164

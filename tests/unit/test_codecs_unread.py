@@ -63,6 +63,13 @@ def test_unread_body_of_otlp_is_the_message(body: Any, message: str) -> None:
     assert event.message == message and event.data == {UNREAD: ["body"], **({} if message == body else {"body": body})}
 
 
+@pytest.mark.parametrize(
+    ("number", "text", "level"), [(9, "ERROR", "INFO"), (0, "ERROR", "ERROR"), (25, "WARN", "WARNING"), (17, "loud", "ERROR")]
+)
+def test_severity_of_otlp_is_its_number_before_its_text(number: int, text: str, level: str) -> None:
+    assert otlp_json({**TEXT, "severityNumber": number, "severityText": text}).level == level
+
+
 def test_readable_attributes_of_otlp_stay_readable() -> None:
     bad = {"key": "b", "value": {"stringValue": 7}}
     event = otlp_json({**TEXT, "attributes": [attribute("a", "1"), bad, 7, attribute("c", "3")]})
