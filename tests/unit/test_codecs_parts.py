@@ -96,6 +96,14 @@ def test_joined_event_has_time_and_fields_of_its_first_part() -> None:
     assert (item.event.timestamp, item.event.data) == (1_790_000_000_001, {"logtag": "P", "stream": "stdout", "n": 1})
 
 
+@pytest.mark.parametrize(("times", "is_unique"), [((0.000123, 1.000123), True), ((0.000123, 1), False), ((0, 1.000123), False)])
+def test_joined_event_is_as_unique_as_all_its_parts(times: tuple[float, float], is_unique: bool) -> None:
+    """Of a line without it no repetition is dropped."""
+    records = [cri(tag, tag, time=1_790_000_000 + at) for tag, at in zip("PF", times, strict=True)]
+    (item,) = fluent.decode_json(json.dumps(records))
+    assert isinstance(item, Decoded) and item.is_unique is is_unique
+
+
 @pytest.mark.parametrize("make", [lambda text: docker(text), lambda text: cri("P", text)], ids=["docker", "cri"])
 def test_longer_lines_are_several_events(make: Callable[[str], Record]) -> None:
     size = 16 * 1024

@@ -171,6 +171,12 @@ def test_text_that_begins_with_a_bracket_is_no_json() -> None:
         assert [each.message for each in decoded("\n".join(lines))] == lines
 
 
+@pytest.mark.parametrize(("size", "unread"), [(30_000, []), (40_000, ["sd"])])
+def test_structured_data_beyond_the_limit_stays_in_the_message(size: int, unread: list[str]) -> None:
+    elements = f'[x@1 a="{"b" * size}"]'
+    assert fields(f"<11>1 2026-11-21T03:12:45Z h p 1 - {elements} text")[3:] == (f"{elements} text" if unread else "text", unread)
+
+
 @pytest.mark.parametrize("piece", [" ", "1 ", "a", "[", '[a@1 b="c"]', "[a ", ": ", "Nov 21 ", "12: ", ":", "%", "0/A", "\\"])
 def test_long_headers_are_read(piece: str) -> None:
     for begin in ("", "1 ", "1 2026-11-21T03:12:45Z h p 1 - ", "Nov 21 03:12:45 ", "12: "):

@@ -224,6 +224,12 @@ def test_text_within_the_record_of_a_container(around: str, text: str, expected:
     assert reader_of(around)(contained(around, text)) == ParsedLine(*expected)
 
 
+def test_field_of_the_record_itself_precedes_one_within() -> None:
+    own = {"log.level": "error", "log.logger": "a", "message": "x"}
+    for record in (own | {"log": {"level": "info", "logger": "b"}}, {"log": {"level": "info", "logger": "b"}} | own):
+        assert row(json.dumps(record)) == ParsedLine(None, "ERROR", "a", "x")
+
+
 def test_control_sequences_within_records() -> None:
     assert row(contained("docker", "\x1b[31mERROR\x1b[0m: no rows\r")) == ParsedLine(AT_MS * 1000, "ERROR", None, "no rows")
     assert row(json.dumps({"MESSAGE": [*b"\x1b[31mno rows\x1b[0m\r"], "PRIORITY": "3"})) == ParsedLine(
