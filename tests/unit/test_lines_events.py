@@ -91,6 +91,7 @@ MANY_EVENTS = [
     ['{\n  "a": 1\n}', '{\n  "a": 2\n}', "x"],
     [HEADER, '{\n  "a": 1\n}'],
     ["Nov 21, 2026 3:12:45 AM a.B c", "Nov 21, 2026 3:12:45 AM a.B c\nINFO: x", "INFO: y", HEADER, "SEVERE: x"],
+    ["Nov 21, 2026 3:12:45 AM a.B c", "ERROR: of another program", "Nov 21, 2026 3:12:45 AM a.B c", "[INFO] x"],
     ["Config: {x}", "{\n  1\n}"],
     ["java.util.List is a class", "the java.lang.RuntimeException: was", "Error: no dots"],
     ["a", 'Exception in thread "main" java.lang.Error\n\tat a.B.c(D.java)'],
