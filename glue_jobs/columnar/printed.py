@@ -138,12 +138,12 @@ def _by_format(known: _Known, block: LineBlock, lines: Ints, matched: list[LineM
     return others
 
 
-def _may_have_other_time(format: LogFormat, block: LineBlock, found: LineMatches) -> Ints:
+def _may_have_other_time(format: LogFormat, block: LineBlock, matches: LineMatches) -> Ints:
     """The matches without a time that may have one in another notation behind their level."""
-    at = block.starts[found.lines]
+    at = block.starts[matches.lines]
     is_bracketed = (block.octets[at] == _BRACKET) & (format.layout is None or format.layout.stamp is None)
-    untimed = np.flatnonzero(~found.has_time & (found.level != NO_LEVEL) & (is_bracketed | _CAPITALS[block.octets[at + 1]]))
-    others: Ints = untimed[_are_any(block, found.lines[untimed], [_REWRITTEN])]
+    untimed = np.flatnonzero(~matches.has_time & (matches.level != NO_LEVEL) & (is_bracketed | _CAPITALS[block.octets[at + 1]]))
+    others: Ints = untimed[_are_any(block, matches.lines[untimed], [_REWRITTEN])]
     return others
 
 

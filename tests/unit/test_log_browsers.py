@@ -420,7 +420,7 @@ def test_registry_builds_browsers_from_documents_of_targets(name: str, options: 
 
 def test_request_that_hangs_ends_before_the_function_does(monkeypatch: pytest.MonkeyPatch) -> None:
     timeouts: list[float] = []
-    monkeypatch.setattr(targets, "Urllib3Transport", lambda connect_s, read_s: timeouts.append(connect_s + read_s))
+    monkeypatch.setattr(targets, "Urllib3Transport", lambda connect_s, read_s, **_: timeouts.append(connect_s + read_s))
     target = target_of({"kind": "elasticsearch", "url": "https://es.example.com", "index": "logs"})
     make_browser(target, Loggable.of_run(Run("svc.a", "r"), "here"), ManualClock(NOW_MS), GRACE_MS)
     (timeout_s,) = timeouts
