@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
 _ISSUER, _AUDIENCE, _KEY_ID = "https://issuer.bench/", "runlake", "bench"
-_SCOPES = ("logs:write", "logs:read", "archive:write", "archive:read", "admin")
+_SCOPES = ("logs:write", "logs:read", "logs:delete", "archive:write", "archive:read", "admin")
 _VALID_S = 6 * 3600
 
 

@@ -21,6 +21,7 @@ RunlakeError
  │   └─ ForbiddenError           a principal without the permission (403)
  ├─ ConflictError              the present state does not allow the request
  │   ├─ RunClosedError           an append to a run that was closed
+ │   ├─ RunDeletedError          a read of, or an append to, a run that was deleted
  │   ├─ OtherMethodError         lines or a start for a run that is written by another logging method
  │   ├─ OtherZoneError           lines or a start that state another zone than the run's
  │   ├─ AttemptTakenError        the start of an attempt whose number belongs to another start
@@ -138,6 +139,15 @@ class ConflictError(RunlakeError):
 
 class RunClosedError(ConflictError):
     """An append to a run that was closed. Nothing was stored."""
+
+
+class RunDeletedError(ConflictError):
+    """A read of, or an append to, a run that was deleted on purpose. Nothing was stored; its id is not used again."""
+
+    code = "run_deleted"
+
+    def __init__(self, run: str) -> None:
+        super().__init__(f"the run was deleted run={run}")
 
 
 class OtherMethodError(ConflictError):

@@ -22,7 +22,19 @@ from aws_lambda_powertools.metrics import Metrics, MetricUnit
 from aws_lambda_powertools.metrics.functions import is_metrics_disabled
 
 from chalicelib.errors import UnavailableError
-from chalicelib.ports import ANY, Condition, Folders, Listing, ObjectInfo, ObjectStore, PutOptions, SignedRequest, StoredObject
+from chalicelib.ports import (
+    ANY,
+    Condition,
+    Folders,
+    Listing,
+    ObjectInfo,
+    ObjectStore,
+    ObjectVersion,
+    OpenUpload,
+    PutOptions,
+    SignedRequest,
+    StoredObject,
+)
 
 SERVICE = "runlake"
 NAMESPACE = "Runlake"
@@ -237,6 +249,15 @@ class ObservedStore(ObjectStore):
 
     def delete_many(self, keys: Sequence[str]) -> None:
         self._measured(S3_WRITE_LATENCY_MS, self._inner.delete_many, keys)
+
+    def old_versions(self, prefix: str, limit: int = 1000) -> Sequence[ObjectVersion]:
+        return self._measured(S3_READ_LATENCY_MS, self._inner.old_versions, prefix, limit)
+
+    def delete_versions(self, versions: Sequence[ObjectVersion]) -> None:
+        self._measured(S3_WRITE_LATENCY_MS, self._inner.delete_versions, versions)
+
+    def open_uploads(self, prefix: str) -> Sequence[OpenUpload]:
+        return self._measured(S3_READ_LATENCY_MS, self._inner.open_uploads, prefix)
 
     def create_multipart(self, key: str, options: PutOptions) -> str:
         return self._measured(S3_WRITE_LATENCY_MS, self._inner.create_multipart, key, options)

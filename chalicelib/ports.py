@@ -54,6 +54,22 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
+class ObjectVersion:
+    """A version of an object that is not its current one, or a delete marker."""
+
+    key: str
+    version_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenUpload:
+    """A multipart upload that is neither completed nor aborted."""
+
+    key: str
+    upload_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Folders:
     """One page of the common prefixes under a prefix: ``names`` without the prefix and the slash, unique, ascending. ``start_after``: the key
     after which the next page begins, None at the end."""
@@ -124,6 +140,16 @@ class ObjectStore(Protocol):
 
     def delete_many(self, keys: Sequence[str]) -> None:
         """Delete up to 1,000 keys in one request."""
+
+    def old_versions(self, prefix: str, limit: int = 1000) -> Sequence[ObjectVersion]:
+        """Up to ``limit`` old versions and delete markers of keys under ``prefix``; none in a bucket without versions. A request for each 1,000
+        versions, current ones too."""
+
+    def delete_versions(self, versions: Sequence[ObjectVersion]) -> None:
+        """Delete up to 1,000 versions for good, in one request."""
+
+    def open_uploads(self, prefix: str) -> Sequence[OpenUpload]:
+        """The open uploads of keys under ``prefix``. A request for each 1,000."""
 
     def create_multipart(self, key: str, options: PutOptions) -> str:
         """Begin a multipart upload. Returns its id."""
@@ -211,6 +237,11 @@ class RunEnd:
     ended_ms: int = 0
 
 
+SEQUENCE_DIGITS = 10
+MAX_SEQUENCE = 10**SEQUENCE_DIGITS - 1
+"""The greatest number of a segment; that of no segment of a run that is not deleted."""
+DELETED = "deleted"
+"""The reason of the seal of a deleted run, and of its mark in the index of segments."""
 KEYED_SESSION = "k-"
 """Prefix of the session of a batch with an Idempotency-Key."""
 LINES, ARRIVAL = "lines", "arrival"
@@ -291,6 +322,7 @@ class SegmentIndex(Protocol):
     """The catalog's rows of a run's segments, in log order. It may lag behind S3 or be lost; it is never ahead.
 
     Compaction writes the rows of the segments that it compacts before it commits, so no row of a segment in ``partial.txt`` is missing.
+    The last row of a deleted run is its mark (``runlog.deletion_marks``): reads that return it raise RunDeletedError instead.
     """
 
     def put(self, run: Run, entries: Sequence[SegmentEntry]) -> None:
@@ -310,6 +342,10 @@ class SegmentIndex(Protocol):
 
     def keyed(self, run: Run, session: str) -> SegmentEntry | None:
         """The row of a batch with an Idempotency-Key, by the session that is derived from the key. One request."""
+
+    def forget(self, run: Run) -> int:
+        """Delete the rows of a run, also those of its events, except its mark. Returns their number. A query for each MB of rows, a request for
+        25 rows."""
 
 
 class EventIndexer(Protocol):

@@ -26,7 +26,7 @@ from pydantic.fields import FieldInfo
 
 import app
 from bench import figures
-from chalicelib import observability, response_size, routes
+from chalicelib import observability, ports, response_size, routes
 from chalicelib.archive import contents, uploads
 from chalicelib.catalog import file_ids, file_state, metadata, search
 from chalicelib.coordination import partition, worker_pool
@@ -351,7 +351,7 @@ def _limits() -> str:
     rows: list[tuple[str, object]] = [
         ("request body", "10 MB at API Gateway, 6 MB in the Lambda event (4.5 MB of a body passed as base64)"),
         ("FQN and run id together, percent-encoded, with the prefix", f"{room} bytes (an S3 key has at most {layout.MAX_KEY_BYTES})"),
-        ("segments of a run", f"{layout.MAX_SEQUENCE + 1:,}"),
+        ("segments of a run", f"{ports.MAX_SEQUENCE + 1:,}"),
         ("bytes of a page", f"{_size(page.RAW_BYTES)} of log, {_size(response_size.RESPONSE_BYTES)} of response; "
                             "a longer line is truncated in the page, not in the log"),
         ("inline download", f"up to {_size(reader.INLINE_BYTES)} of UTF-8, if it fits the response once escaped"),

@@ -19,7 +19,14 @@ ISSUER = "https://issuer.test/"
 AUDIENCE = "runlake"
 JWT = {"auth": "jwt", "jwt_issuer": ISSUER, "jwt_audience": AUDIENCE, "jwt_jwks_url": "https://issuer.test/keys"}
 """Settings of an API that trusts this issuer."""
-EVERYTHING = {"logs_write": ["*"], "logs_read": ["*"], "archive_write": ["*"], "archive_read": ["*"], "admin": ["*"]}
+EVERYTHING = {
+    "logs_write": ["*"],
+    "logs_read": ["*"],
+    "logs_delete": ["*"],
+    "archive_write": ["*"],
+    "archive_read": ["*"],
+    "admin": ["*"],
+}
 """Arguments of ``Issuer.granted`` for all permissions."""
 _TO_JWK = {"RS": RSAAlgorithm, "PS": RSAAlgorithm, "ES": ECAlgorithm, "Ed": OKPAlgorithm}
 

@@ -42,7 +42,7 @@ class World:
         self.store = InMemoryObjectStore(self.clock)
         self.archive_store = InMemoryObjectStore(self.clock)
         self.database = InMemoryDatabase()
-        self.index = InMemorySegmentIndex()
+        self.index = InMemorySegmentIndex(self.database)
         self.work_sources = in_memory_work_sources()
         self.layout = Layout("pipeline-logs")
         self.signer = PositionSigner(["test-key"])

@@ -14,6 +14,7 @@ class Scope(StrEnum):
 
     LOGS_WRITE = "logs:write"
     LOGS_READ = "logs:read"
+    LOGS_DELETE = "logs:delete"
     ARCHIVE_WRITE = "archive:write"
     ARCHIVE_READ = "archive:read"
     ADMIN = "admin"

@@ -18,6 +18,8 @@ from chalicelib.ports import (
     ListedObject,
     Listing,
     ObjectInfo,
+    ObjectVersion,
+    OpenUpload,
     PutOptions,
     SignedRequest,
     StoredObject,
@@ -122,13 +124,45 @@ class S3ObjectStore:
 
     def delete_many(self, keys: Sequence[str]) -> None:
         """See the port. One DeleteObjects. Raises OutcomeUnknownError if any key was refused; others are deleted."""
-        if not 0 < len(keys) <= _MAX_DELETED:
-            raise ValueError(f"a request must delete 1 to 1,000 keys count={len(keys)}")
-        objects = [{"Key": key} for key in keys]
-        with translate_errors("delete_many", keys[0], write=True):
+        self._delete_objects([{"Key": key} for key in keys])
+
+    def _delete_objects(self, objects: Sequence[Mapping[str, str]]) -> None:
+        if not 0 < len(objects) <= _MAX_DELETED:
+            raise ValueError(f"a request must delete 1 to 1,000 keys count={len(objects)}")
+        with translate_errors("delete_many", objects[0]["Key"], write=True):
             answer = self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": objects, "Quiet": True})
         if failed := [row for row in answer.get("Errors", ()) if row.get("Code") != "NoSuchKey"]:
             raise OutcomeUnknownError(f"some keys were not deleted count={len(failed)} first={failed[0]['Key']}")
+
+    def old_versions(self, prefix: str, limit: int = 1000) -> Sequence[ObjectVersion]:
+        """See the port. ListObjectVersions."""
+        found: list[ObjectVersion] = []
+        place: dict[str, Any] = {}
+        while len(found) < limit:
+            with translate_errors("list_versions", prefix, write=False):
+                answer = self._client.list_object_versions(Bucket=self._bucket, Prefix=prefix, **place)
+            rows = [row for row in answer.get("Versions", ()) if not row["IsLatest"]] + answer.get("DeleteMarkers", [])
+            found += [ObjectVersion(row["Key"], row["VersionId"]) for row in rows]
+            if not answer.get("IsTruncated"):
+                break
+            place = {"KeyMarker": answer["NextKeyMarker"], "VersionIdMarker": answer["NextVersionIdMarker"]}
+        return found[:limit]
+
+    def delete_versions(self, versions: Sequence[ObjectVersion]) -> None:
+        """See the port. One DeleteObjects."""
+        self._delete_objects([{"Key": each.key, "VersionId": each.version_id} for each in versions])
+
+    def open_uploads(self, prefix: str) -> Sequence[OpenUpload]:
+        """See the port. ListMultipartUploads."""
+        found: list[OpenUpload] = []
+        place: dict[str, Any] = {}
+        while True:
+            with translate_errors("list_uploads", prefix, write=False):
+                answer = self._client.list_multipart_uploads(Bucket=self._bucket, Prefix=prefix, **place)
+            found += [OpenUpload(row["Key"], row["UploadId"]) for row in answer.get("Uploads", ())]
+            if not answer.get("IsTruncated"):
+                return found
+            place = {"KeyMarker": answer["NextKeyMarker"], "UploadIdMarker": answer["NextUploadIdMarker"]}
 
     def create_multipart(self, key: str, options: PutOptions) -> str:
         """See the port. One CreateMultipartUpload."""

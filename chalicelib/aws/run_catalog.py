@@ -23,8 +23,8 @@ from chalicelib.catalog.runs import (
     merge_newest,
     shard_of,
 )
-from chalicelib.errors import InvalidInputError
-from chalicelib.ports import Run, RunEnd, RunStart, SegmentEntry, is_sort_key
+from chalicelib.errors import InvalidInputError, RunDeletedError
+from chalicelib.ports import DELETED, MAX_SEQUENCE, Run, RunEnd, RunStart, SegmentEntry, is_sort_key
 
 THREADS = 8
 _NUMBERS = (
@@ -40,6 +40,7 @@ _COMPACTED_TOO = ", compacted_segments = :next, compacted_bytes = :size"
 _IS_FINAL = "final_segments = :next AND (attribute_not_exists(#segments) OR #segments <= :next)"
 _IS_NOT_EXPLAINED = "attribute_not_exists(explained_segments) OR explained_segments < :next"
 _IS_OPEN = "attribute_exists(fqn) AND (attribute_not_exists(seal) OR seal = :none)"
+_IS_NOT_DELETED = "attribute_not_exists(seal) OR seal <> :deleted"
 _ACTIVE = "activity_shard = :shard AND last_append_ms < :before"
 _RUNNING = "activity_shard = :shard AND last_append_ms BETWEEN :since AND :last"
 _ENDED = "outcome = :outcome AND ended_at BETWEEN :since AND :before"
@@ -65,7 +66,8 @@ class DynamoDbRunCatalog:
             ReturnValues="ALL_OLD",
         )
         if is_new is None:
-            self._table.update(_key(run), "SET #start = :start", {":start": values[":start"]}, ExpressionAttributeNames=names)
+            marked = {":start": values[":start"], ":deleted": DELETED}
+            self._table.update_if(_key(run), "SET #start = :start", marked, _IS_NOT_DELETED, ExpressionAttributeNames=names)
             self._table.update_if(_key(run), "SET started_ms = :started", {":started": start.started_ms}, "started_ms > :started")
 
     def record_segment(self, run: Run, entry: SegmentEntry) -> SegmentUpdate:
@@ -177,6 +179,8 @@ class DynamoDbRunCatalog:
     def get(self, run: Run) -> RunRow | None:
         """See ``RunCatalog``."""
         row = self._table.get(_key(run))
+        if row and row.get("seal") == DELETED:
+            raise RunDeletedError(f"{run.fqn}/{run.run_id}")
         return row_of(row) if row else None
 
     def newest(self, fqn: str, limit: int, cursor: str | None) -> RunPage:
@@ -190,7 +194,7 @@ class DynamoDbRunCatalog:
     def get_many(self, runs: Sequence[Run]) -> Mapping[Run, RunRow]:
         """See ``RunCatalog``. One BatchGetItem."""
         rows = map(row_of, self._table.get_all([_key(run) for run in runs]))
-        return {row.run: row for row in rows}
+        return {row.run: row for row in rows if row.seal != DELETED}
 
     def ended(self, outcome: str, since_ms: int, before: str, limit: int) -> RunKeyPage:
         """See ``RunCatalog``. One Query."""
@@ -229,6 +233,10 @@ class DynamoDbRunCatalog:
         """See ``RunCatalog``."""
         self._table.delete(_key(run))
 
+    def mark_deleted(self, run: Run, at_ms: int) -> None:
+        """See ``RunCatalog``."""
+        self._table.put_if(deleted_item(run, at_ms), _IS_NOT_DELETED, {":deleted": DELETED})
+
     def active(self, before_ms: int) -> Iterator[RunRow]:
         """See ``RunCatalog``. One Query for each shard and each further MB, eight in parallel. Holds all rows in memory: 0.5 KB
         for each run."""
@@ -263,6 +271,13 @@ def read_cursor(cursor: str) -> dict[str, Any]:
 
 def _key(run: Run) -> dict[str, str]:
     return {"fqn": run.fqn, "run_id": run.run_id}
+
+
+def deleted_item(run: Run, at_ms: int) -> dict[str, Any]:
+    """The item of a deleted run: its numbers exceed those of every notification, and it has no key of an index."""
+    last = MAX_SEQUENCE + 1
+    numbers = dict.fromkeys(("segments", "compacted_segments", "final_segments"), last)
+    return _key(run) | numbers | {"seal": DELETED, "last_append_ms": at_ms}
 
 
 def row_of(row: Mapping[str, Any]) -> RunRow:

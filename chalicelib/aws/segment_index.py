@@ -2,7 +2,7 @@
 
 Table ``segments``: hash ``run`` (``fqn/run_id``, percent-encoded), range ``at``. A row ``{line:016d}#{sequence:010d}`` for each
 segment, in log order; a second row ``key#{session}`` for a batch that was sent with an Idempotency-Key. ``expires_at`` is the
-table's TTL.
+table's TTL. The mark of a deleted run is its last row, and does not expire.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chalicelib.aws.dynamodb import Table
-from chalicelib.ports import Run, SegmentEntry, run_key
+from chalicelib.errors import RunDeletedError
+from chalicelib.ports import DELETED, Run, SegmentEntry, run_key
 
 _KEYED = "key#"
 _IN_ORDER = "#run = :run AND #at BETWEEN :first AND :last"
@@ -40,16 +41,27 @@ class DynamoDbSegmentIndex:
 
     def rows_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[SegmentEntry]:
         """See the port."""
-        return [entry_of_row(row) for row in self._from(run, line, sequence, limit)]
+        return [_checked(run, row) for row in self._from(run, line, sequence, limit)]
 
     def positions_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[tuple[int, int]]:
         """See the port."""
-        return [_place(row["at"]) for row in self._from(run, line, sequence, limit, ProjectionExpression="#at")]
+        return [
+            _place(row["at"]) for row in self._from(run, line, sequence, limit, ProjectionExpression="#at") if row["at"] != _LAST
+        ]
 
     def keyed(self, run: Run, session: str) -> SegmentEntry | None:
         """See the port."""
         row = self._table.get({"run": run_key(run), "at": _KEYED + session})
         return entry_of_row(row) if row else None
+
+    def forget(self, run: Run) -> int:
+        """See the port."""
+        rows = self._table.query_all(
+            "#run = :run", {":run": run_key(run)}, ExpressionAttributeNames=_NAMES, ProjectionExpression="#run, #at"
+        )
+        keys = [row for row in rows if row["at"] != _LAST]
+        self._table.delete_all(keys)
+        return len(keys)
 
     def _from(self, run: Run, line: int, sequence: int, limit: int, **options: str) -> Sequence[Mapping[str, Any]]:
         values = {":run": run_key(run), ":first": _at(line, sequence), ":last": _LAST}
@@ -59,7 +71,13 @@ class DynamoDbSegmentIndex:
     def _first_of(self, run: Run, upto: str) -> SegmentEntry | None:
         values = {":run": run_key(run), ":first": _FIRST, ":last": upto}
         rows, _ = self._table.query(_IN_ORDER, values, ExpressionAttributeNames=_NAMES, Limit=1, ScanIndexForward=False)
-        return entry_of_row(rows[0]) if rows else None
+        return _checked(run, rows[0]) if rows else None
+
+
+def _checked(run: Run, row: Mapping[str, Any]) -> SegmentEntry:
+    if row["at"] == _LAST:
+        raise RunDeletedError(f"{run.fqn}/{run.run_id}")
+    return entry_of_row(row)
 
 
 def segment_rows(run: Run, entry: SegmentEntry, keep_s: int) -> list[dict[str, Any]]:
@@ -92,8 +110,9 @@ def _row(run: Run, entry: SegmentEntry, at: str, keep_s: int) -> dict[str, Any]:
         "base": entry.base,
         "digest": entry.digest,
         "appended_ms": entry.appended_ms,
-        "expires_at": entry.appended_ms // 1000 + keep_s,
     }
+    if entry.reason != DELETED:
+        row["expires_at"] = entry.appended_ms // 1000 + keep_s
     optional: dict[str, Any] = {
         "connector": entry.connector,
         "reason": entry.reason,

@@ -219,7 +219,7 @@ class RunCatalog(Protocol):
         """Record that a run needs no more background work, unless it has grown beyond ``next_segment``."""
 
     def get(self, run: Run) -> RunRow | None:
-        """One row."""
+        """One row. Raises RunDeletedError."""
 
     def newest(self, fqn: str, limit: int, cursor: str | None) -> RunPage:
         """Runs of a pipeline, newest first. Raises InvalidInputError for an invalid cursor."""
@@ -236,7 +236,11 @@ class RunCatalog(Protocol):
         each shard."""
 
     def forget(self, run: Run) -> None:
-        """Delete the row of a deleted run, so that no list names it. Succeeds without a row. One write."""
+        """Delete the row of an expired run, so that no list names it. Succeeds without a row. One write."""
+
+    def mark_deleted(self, run: Run, at_ms: int) -> None:
+        """Replace the row of a run that was deleted on purpose by its mark, which is in no list and which no other write changes. One
+        write."""
 
     def active(self, before_ms: int) -> Iterator[RunRow]:
         """Runs that need background work and whose last segment is older than ``before_ms``. Queries the index, shards in

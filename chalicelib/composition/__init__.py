@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from chalicelib.pipelines.files.bucket_location import BucketLocation
     from chalicelib.pipelines.files.service import PipelineFiles
     from chalicelib.ports import Clock, Database, ObjectStore, Publisher, Run, RunEnd, SegmentIndex, Workers
+    from chalicelib.removal.run_removal import RunRemoval
     from chalicelib.runlog.compaction import Compactor
     from chalicelib.runlog.finalization import Finalizer
     from chalicelib.runlog.fingerprints import BatchFingerprints
@@ -380,6 +381,13 @@ class Services:
         from chalicelib.composition.pipelines import pipeline_files
 
         return pipeline_files(self)
+
+    @cached_property
+    def removal(self) -> RunRemoval:
+        """Removes runs."""
+        from chalicelib.composition.pipelines import run_removal
+
+        return run_removal(self)
 
 
 _services: Services | None = None

@@ -7,7 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from chalicelib.composition import SECONDS_OF_A_DAY, Services, coordinator
+from chalicelib.composition import SECONDS_OF_A_DAY, SOURCES, Services, coordinator, run_files
+from chalicelib.deadline import Deadline
+from chalicelib.errors import RunDeletedError
 from chalicelib.ports import Run
 from chalicelib.runlog.pipeline_listing import PipelineQuery
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from chalicelib.pipelines.supervisor import Supervisor
     from chalicelib.pipelines.wheels import WheelProblem
     from chalicelib.pipelines.worker import WorkerDependencies
+    from chalicelib.removal.run_removal import RunRemoval
 
 PIPELINES_WORK = "pipelines"
 """The source of work whose partitions are log pipelines, by name."""
@@ -146,17 +149,46 @@ def _target_maker(services: Services, file: PipelineFile) -> MakeTarget:
 def pipeline_files(services: Services) -> PipelineFiles:
     """Builds the operations on pipelines' files. The files are in the bucket of logs, outside its prefix; deletions include run
     logs."""
-    from chalicelib.pipelines.files.generations import Generations
-    from chalicelib.pipelines.files.run_logs import StoredRunLogs
     from chalicelib.pipelines.files.service import PipelineFiles
-
-    runs, clock = services.runs, services.clock
+    from chalicelib.removal.pipeline_runs import PipelineRuns
 
     def started_ms(run: Run) -> int | None:
-        row = runs.get(run)
+        try:
+            row = services.runs.get(run)
+        except RunDeletedError:
+            return 0  # its events are dropped
         return row.started_ms if row else None
 
-    def run_logs(generations: Generations) -> StoredRunLogs:
-        return StoredRunLogs(services.store, services.layout, services.finalizer, clock, generations, started_ms, runs.forget)
+    run_logs = PipelineRuns(services.store, services.layout, services.runs, services.removal)
+    return PipelineFiles(services.database, services.clock, services.located_bucket, run_logs, started_ms)
 
-    return PipelineFiles(services.database, clock, services.located_bucket, run_logs, started_ms)
+
+def run_removal(services: Services) -> RunRemoval:
+    """Builds the removal of runs."""
+    from chalicelib.catalog.runs import partition_key
+    from chalicelib.pipelines.files.generations import Generations
+    from chalicelib.removal.run_removal import RunRemoval
+    from chalicelib.removal.run_steps import RunSteps
+
+    store, layout, database, clock = services.store, services.layout, services.database, services.clock
+
+    def unlist(run: Run) -> int:
+        files = run_files(services)
+        ref = files.ref(layout.logs(run))
+        if ref.id is None or services.registration.find(ref.id) is None:
+            return 0
+        result = services.registration.update([ref], lambda each: files.describe(each, Deadline(clock)))[ref]
+        if result.error:
+            raise result.error
+        return 1
+
+    def release(run: Run) -> int:
+        removed = 0
+        for partitions, source in map(services.work_sources, SOURCES):
+            partition = partitions.get(source.partitions, partition_key(run))
+            removed += partition is not None and partitions.delete(partition) is None
+        return removed
+
+    steps = RunSteps(store, layout, services.index, database, clock, services.located_bucket, unlist, release)
+    generations = Generations(database, clock)
+    return RunRemoval(store, layout, services.writer, services.runs, services.index, database, clock, generations, steps)

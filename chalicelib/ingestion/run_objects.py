@@ -12,7 +12,7 @@ from chalicelib.errors import DamagedLogError, InvalidInputError, ObjectNotFound
 from chalicelib.ingestion.notification import ObjectEvent
 from chalicelib.ingestion.report import Record
 from chalicelib.ingestion.run_files import run_object_metadata
-from chalicelib.ports import FAILED, LOST, ObjectInfo, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
+from chalicelib.ports import DELETED, FAILED, LOST, ObjectInfo, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.artifact import artifact_of
 from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.choice import choice_of_segment, put_choice
@@ -73,6 +73,8 @@ class RunObjects:
         entry = None
         if parsed.kind == "segment":
             entry = self._segment(parsed, info, due)
+            if entry is None:
+                return None
         elif not self._artifact(parsed, info):
             return None
         end = _end_metadata(parsed.run, entry)
@@ -101,8 +103,11 @@ class RunObjects:
             raise ObjectNotFoundError(f"the start of a run is gone run={run.fqn}/{run.run_id}")
         self.runs.record_start(run, start)
 
-    def _segment(self, parsed: ParsedKey, info: ObjectInfo, due: list[Run]) -> SegmentEntry:
+    def _segment(self, parsed: ParsedKey, info: ObjectInfo, due: list[Run]) -> SegmentEntry | None:
+        """Record a segment. None, without a write, if it is the seal of a deleted run."""
         entry = entry_of(parsed.sequence or 0, info.metadata, info.size)
+        if entry.reason == DELETED:
+            return None
         if entry.sequence == 0 and (choice := choice_of_segment(info.metadata)):
             put_choice(self.store, self.layout, parsed.run, choice)
         self.index.put(parsed.run, [entry])

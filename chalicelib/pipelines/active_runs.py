@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from chalicelib.errors import DamagedLogError, UnavailableError
+from chalicelib.errors import DamagedLogError, RunDeletedError, UnavailableError
 from chalicelib.pipelines.configuration import Properties
 from chalicelib.pipelines.heads import MAX_HEAD_BYTES, head_bytes
 from chalicelib.pipelines.ordering import OrderingBuffer, PendingEvent
@@ -162,6 +162,11 @@ class ActiveRuns:
         except DamagedLogError as error:
             self._on_error("a run's log is damaged: the run is skipped", run, error)
             self._skip(run, active)
+            return 0
+        except RunDeletedError:
+            self.buffer.forget(active.reader.partition)
+            active.unprocessed.clear()
+            active.gone = active.final = active.at_end = True
             return 0
         active.at_end, active.final, active.lines = fetched.at_end, fetched.final, fetched.lines
         if fetched.at_end and fetched.bytes < active.known.bytes:

@@ -119,12 +119,21 @@ def heartbeat(request: ApiRequest) -> Response:
     """Record that the process of a run is alive."""
     gate.require_run_scope(Scope.LOGS_WRITE, request)
     services = request.services
-    return json_response(HeartbeatResult(recorded=services.runs.record_heartbeat(request.run, services.clock.now_ms())))
+    recorded = services.runs.record_heartbeat(request.run, services.clock.now_ms())
+    if not recorded:
+        _check_deleted(request)
+    return json_response(HeartbeatResult(recorded=recorded))
+
+
+def _check_deleted(request: ApiRequest) -> None:
+    """Raises RunDeletedError. One query, as an append without a position makes."""
+    request.services.writer.tails.check_deleted(request.run)
 
 
 def open_writer(request: ApiRequest) -> Response:
     """Open a writer."""
     gate.require_run_scope(Scope.LOGS_WRITE, request)
+    _check_deleted(request)
     request.services.events.writers.open(request.run, request.names["writer"])
     return json_response(RegisteredWriter(writer=request.names["writer"]))
 
@@ -133,6 +142,7 @@ def close_writer(request: ApiRequest) -> Response:
     """Close a writer with the number of its events."""
     gate.require_run_scope(Scope.LOGS_WRITE, request)
     end: WriterEnd = _document(request, WriterEnd)
+    _check_deleted(request)
     request.services.events.writers.close(request.run, request.names["writer"], end.count, end.last_timestamp)
     return json_response(ClosedWriter(writer=request.names["writer"], count=end.count))
 
@@ -141,6 +151,7 @@ def update_step(request: ApiRequest) -> Response:
     """Update a step."""
     gate.require_run_scope(Scope.LOGS_WRITE, request)
     update: StepUpdate = _document(request, StepUpdate)
+    _check_deleted(request)
     known = request.services.events.step_updates.record(request.run, request.names["step"], update)
     document: MergedStep = {
         "step": request.names["step"],

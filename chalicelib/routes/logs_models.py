@@ -75,7 +75,7 @@ class LogLink(TypedDict):
 class LogError(TypedDict):
     """An error. `message` is lowercase and ends with relevant values as `key=value`."""
 
-    code: Annotated[int, Field(description="The HTTP status.")]
+    code: Annotated[int | str, Field(description="The HTTP status, or `run_deleted`.")]
     message: str
 
 

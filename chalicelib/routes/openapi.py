@@ -39,7 +39,7 @@ from chalicelib.routes.operations import OPERATIONS, Operation
 from chalicelib.routes.schemas import IncompleteDocumentError, component_schemas, reference
 from chalicelib.routes.service_models import Environment, Health
 
-_Errors = Mapping[int, tuple[int, str, str]] | Mapping[str, tuple[int, str, str]]
+_Errors = Mapping[int, tuple[int, str, str]] | Mapping[str, tuple[int, str, str]] | Mapping[int | str, tuple[int, str, str]]
 
 
 @dataclass(frozen=True, slots=True)

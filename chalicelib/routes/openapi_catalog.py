@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chalicelib.catalog.recent import OUTCOMES
+from chalicelib.errors import RunDeletedError
 from chalicelib.explanation.explanation import LATE_BYTES, REQUEST_BYTES, REQUEST_S
 from chalicelib.ports import LINES
 from chalicelib.routes.catalog_models import (
@@ -29,7 +30,9 @@ from chalicelib.routes.catalog_models import (
     RunResult,
 )
 from chalicelib.routes.openapi_logs import query_parameter
+from chalicelib.routes.removal_models import DATASET_UNTIL, OUTSIDE, RunDeletion
 from chalicelib.routes.schemas import component_schemas
+from chalicelib.runlog.deletion_marks import MAX_REASON_CHARS
 from chalicelib.runlog.grep import MAX_MATCHES
 from chalicelib.runlog.matching import MAX_PATTERN_CHARS, PATTERN_CHARS
 
@@ -81,6 +84,16 @@ _BUCKETS = [
 ]
 _HISTOGRAM = {"fromMs": 1790000000000, "toMs": 1790000003001, "buckets": _BUCKETS, "partial": False, "clock": LINES}
 
+_DELETION = {
+    "state": "deleted",
+    "deletedAt": 1790000000000,
+    "deletedBy": "ada",
+    "reason": "a password in line 3",
+    "counts": {"objects": 7, "rows": 12},
+    "outstanding": [{"what": "dataset", "until": DATASET_UNTIL}],
+    "outside": [OUTSIDE[0]],
+}
+
 SCHEMAS = component_schemas(
     {
         "RunFacts": RunFacts,
@@ -92,6 +105,7 @@ SCHEMAS = component_schemas(
         "Explanation": RunExplanation,
         "Matches": MatchingLines,
         "Histogram": RunHistogram,
+        "RunDeletion": RunDeletion,
     },
     {
         "RunFacts": [_FACTS],
@@ -105,12 +119,14 @@ SCHEMAS = component_schemas(
         "Explanation": [_EXPLANATION],
         "Matches": [_MATCHES],
         "Histogram": [_HISTOGRAM],
+        "RunDeletion": [_DELETION],
     },
 )
 
-ERRORS: dict[int, tuple[int, str, str]] = {
+ERRORS: dict[int | str, tuple[int, str, str]] = {
     400: (400, "The request is invalid.", "limit must be an integer from 1 to 100 limit='0'"),
     404: (404, "No such run.", "there is no such run run=mysql.ingest/run-9"),
+    RunDeletedError.code: (410, "The run was deleted.", "the run was deleted run=mysql.ingest/run-9"),
     503: (503, "Temporarily unavailable: repeat the request.", "query failed code=ThrottlingException what=runlake-runs"),
 }
 
@@ -189,6 +205,9 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         {"type": "integer", "minimum": 1, "maximum": MAX_BUCKETS, "default": DEFAULT_BUCKETS},
         "Maximum number of buckets.",
     ),
+    "deletionReason": query_parameter(
+        "reason", {"type": "string", "maxLength": MAX_REASON_CHARS}, "Why; it is stored with the name of who deletes. No secrets."
+    ),
     "pageCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the previous response."),
 }
 
@@ -244,5 +263,19 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "description": "Computed from the catalog, without reading the log. An unknown run has no buckets.",
         "parameters": ["fqn", "runId", "buckets"],
         "responses": {200: "Histogram"},
+    },
+    "deleteRun": {
+        "summary": "Delete a run and its later attempts",
+        "description": "Once it is answered, nobody reads the run or appends to it: both are answered with 410. Repeat it while the state is "
+        "`deleting`, or leave the rest to the schedule. A repeat after the end returns the same answer. The run id cannot be used again.",
+        "parameters": ["fqn", "runId", "deletionReason"],
+        "responses": {200: "RunDeletion"},
+    },
+    "deletePipeline": {
+        "summary": "Delete a pipeline: all of its runs and files",
+        "description": "Of runs that began before. Repeat it while the state is `deleting`, or leave the rest to the schedule. The name can be used "
+        "again, for other run ids.",
+        "parameters": ["fqn", "deletionReason"],
+        "responses": {200: "RunDeletion"},
     },
 }

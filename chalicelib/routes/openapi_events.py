@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from chalicelib.errors import RunDeletedError
 from chalicelib.events.completeness import MAX_WAIT_S
 from chalicelib.events.event import NewEvent
 from chalicelib.events.event_browser import DEFAULT_LIMIT, MAX_LIMIT
@@ -118,7 +119,7 @@ SCHEMAS = component_schemas(
     },
 )
 
-ERRORS: dict[int, tuple[int, str, str]] = {
+ERRORS: dict[int | str, tuple[int, str, str]] = {
     400: (
         400,
         "The request is invalid.",
@@ -140,6 +141,7 @@ ERRORS: dict[int, tuple[int, str, str]] = {
         "The content type or the content encoding is not supported.",
         "events must be application/json or application/x-ndjson content_type='image/png'",
     ),
+    RunDeletedError.code: (410, "The run was deleted.", "the run was deleted run=mysql.ingest/run-9"),
     503: (
         503,
         "Temporarily unavailable: repeat the request with the same cookie or key.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from chalicelib.errors import RunDeletedError
 from chalicelib.ports import ARRIVAL, LINES
 from chalicelib.routes.bodies import LogBatch
 from chalicelib.routes.close_requests import EndBody
@@ -64,7 +65,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     ),
 }
 
-ERRORS: dict[int, tuple[int, str, str]] = {
+ERRORS: dict[int | str, tuple[int, str, str]] = {
     400: (400, "The request is invalid.", "a run id must not contain a slash"),
     404: (404, "No such run, or no such path.", "there is no such run run=mysql.ingest/run-9"),
     409: (
@@ -79,6 +80,7 @@ ERRORS: dict[int, tuple[int, str, str]] = {
         "unsupported content type: send application/json, text/plain or application/gzip content_type='image/png'",
     ),
     500: (500, "Invalid configuration or an unexpected error; see the function's log.", "internal server error"),
+    RunDeletedError.code: (410, "The run was deleted.", "the run was deleted run=mysql.ingest/run-9"),
     503: (503, "Temporarily unavailable: repeat the request with the same cookie or key.", _UNAVAILABLE),
 }
 

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from chalicelib.access.grants import Scope
+from chalicelib.errors import RunDeletedError
 from chalicelib.routes.budgets import BULK, DOCUMENT, EVENTS, LINES, OTLP, PLAIN_DOCUMENT, READ, RECORDS, SHARING, Budget
 from chalicelib.routes.paths import (
     AGENTS,
@@ -98,10 +99,12 @@ def _imported(package: str, path: str) -> Callable[..., Any]:
     return function
 
 
-_READ_LOGS, _WRITE_LOGS, _ADMIN = (Scope.LOGS_READ,), (Scope.LOGS_WRITE,), (Scope.ADMIN,)
+_READ_LOGS, _WRITE_LOGS, _DELETE_LOGS, _ADMIN = (Scope.LOGS_READ,), (Scope.LOGS_WRITE,), (Scope.LOGS_DELETE,), (Scope.ADMIN,)
 _READ_FILES, _WRITE_FILES = (Scope.ARCHIVE_READ, Scope.LOGS_READ), (Scope.ARCHIVE_WRITE,)
-_APPEND_ERRORS, _AGENT_ERRORS = (400, 409, 413, 415, 503), (400, 403, 409, 413, 415, 503)
+_APPEND_ERRORS, _AGENT_ERRORS = (400, 409, 413, 415, 503, RunDeletedError.code), (400, 403, 409, 413, 415, 503)
 _BODY_ERRORS, _READ_ERRORS, _FIND_ERRORS = (400, 413, 415, 503), (400, 503), (400, 404, 503)
+_DELETED = RunDeletedError.code
+_RUN_READ_ERRORS, _RUN_FIND_ERRORS = (*_READ_ERRORS, _DELETED), (*_FIND_ERRORS, _DELETED)
 _LOG, _EVENTS, _RUNS = f"{BASE}/logs/{{fqn}}", f"{EVENT_BASE}/{{fqn}}/{{runId}}", f"{CATALOG}/{{fqn}}/runs"
 
 
@@ -198,10 +201,10 @@ OPERATIONS: tuple[Operation, ...] = (
         "logs",
         scopes=_WRITE_LOGS,
         budget=PLAIN_DOCUMENT,
-        errors=_READ_ERRORS,
+        errors=_RUN_READ_ERRORS,
         masks_body=True,
     ),
-    Operation("readLog", "GET", f"{_LOG}/{{runId}}", "logs:page", "logs", scopes=_READ_LOGS, errors=_READ_ERRORS),
+    Operation("readLog", "GET", f"{_LOG}/{{runId}}", "logs:page", "logs", scopes=_READ_LOGS, errors=_RUN_READ_ERRORS),
     Operation(
         "streamLog",
         "GET",
@@ -209,14 +212,16 @@ OPERATIONS: tuple[Operation, ...] = (
         "logs:stream",
         "logs",
         scopes=_READ_LOGS,
-        errors=(400, 404),
+        errors=(400, 404, _DELETED),
         is_stream=True,
     ),
-    Operation("downloadLog", "GET", f"{_LOG}/{{runId}}/download", "logs:download", "logs", scopes=_READ_LOGS, errors=_FIND_ERRORS),
-    Operation("listRuns", "GET", _LOG, "logs:runs", "logs", scopes=_READ_LOGS, errors=_READ_ERRORS),
-    Operation("readLastLog", "GET", f"{_LOG}/last", "logs:last_page", "logs", scopes=_READ_LOGS, errors=_READ_ERRORS),
     Operation(
-        "downloadLastLog", "GET", f"{_LOG}/last/download", "logs:last_download", "logs", scopes=_READ_LOGS, errors=_FIND_ERRORS
+        "downloadLog", "GET", f"{_LOG}/{{runId}}/download", "logs:download", "logs", scopes=_READ_LOGS, errors=_RUN_FIND_ERRORS
+    ),
+    Operation("listRuns", "GET", _LOG, "logs:runs", "logs", scopes=_READ_LOGS, errors=_READ_ERRORS),
+    Operation("readLastLog", "GET", f"{_LOG}/last", "logs:last_page", "logs", scopes=_READ_LOGS, errors=_RUN_READ_ERRORS),
+    Operation(
+        "downloadLastLog", "GET", f"{_LOG}/last/download", "logs:last_download", "logs", scopes=_READ_LOGS, errors=_RUN_FIND_ERRORS
     ),
     # Events
     Operation(
@@ -248,7 +253,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "events:heartbeat",
         "events",
         scopes=_WRITE_LOGS,
-        errors=_READ_ERRORS,
+        errors=_RUN_READ_ERRORS,
         masks_body=True,
     ),
     Operation(
@@ -258,7 +263,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "events:open_writer",
         "events",
         scopes=_WRITE_LOGS,
-        errors=_READ_ERRORS,
+        errors=_RUN_READ_ERRORS,
         masks_body=True,
     ),
     Operation(
@@ -280,12 +285,12 @@ OPERATIONS: tuple[Operation, ...] = (
         "events",
         scopes=_WRITE_LOGS,
         budget=DOCUMENT,
-        errors=_BODY_ERRORS,
+        errors=(*_BODY_ERRORS, _DELETED),
         masks_body=True,
     ),
-    Operation("browseEvents", "GET", _EVENTS, "events:events", "events", scopes=_READ_LOGS, errors=_READ_ERRORS),
-    Operation("readEventLog", "GET", f"{_EVENTS}/log", "events:log", "events", scopes=_READ_LOGS, errors=_READ_ERRORS),
-    Operation("listSteps", "GET", f"{_EVENTS}/steps", "events:steps", "events", scopes=_READ_LOGS, errors=_READ_ERRORS),
+    Operation("browseEvents", "GET", _EVENTS, "events:events", "events", scopes=_READ_LOGS, errors=_RUN_READ_ERRORS),
+    Operation("readEventLog", "GET", f"{_EVENTS}/log", "events:log", "events", scopes=_READ_LOGS, errors=_RUN_READ_ERRORS),
+    Operation("listSteps", "GET", f"{_EVENTS}/steps", "events:steps", "events", scopes=_READ_LOGS, errors=_RUN_READ_ERRORS),
     Operation(
         "getConfiguration",
         "GET",
@@ -296,7 +301,13 @@ OPERATIONS: tuple[Operation, ...] = (
         errors=(400, 500),
     ),
     Operation(
-        "getCompleteness", "GET", f"{_EVENTS}/completeness", "events:completeness", "events", scopes=_READ_LOGS, errors=_READ_ERRORS
+        "getCompleteness",
+        "GET",
+        f"{_EVENTS}/completeness",
+        "events:completeness",
+        "events",
+        scopes=_READ_LOGS,
+        errors=_RUN_READ_ERRORS,
     ),
     # Agents
     _records("appendFluentRecords", "fluent", _FLUENT),
@@ -329,7 +340,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation("listPipelines", "GET", CATALOG, "catalog:pipelines", "catalog", scopes=_READ_LOGS, errors=_READ_ERRORS),
     Operation("listRunFacts", "GET", _RUNS, "catalog:runs", "catalog", scopes=_READ_LOGS, errors=_READ_ERRORS),
-    Operation("getRun", "GET", f"{_RUNS}/{{runId}}", "catalog:run", "catalog", scopes=_READ_LOGS, errors=_FIND_ERRORS),
+    Operation("getRun", "GET", f"{_RUNS}/{{runId}}", "catalog:run", "catalog", scopes=_READ_LOGS, errors=_RUN_FIND_ERRORS),
     Operation(
         "explainRun",
         "GET",
@@ -337,9 +348,9 @@ OPERATIONS: tuple[Operation, ...] = (
         "catalog:explanation",
         "catalog",
         scopes=_READ_LOGS,
-        errors=_FIND_ERRORS,
+        errors=_RUN_FIND_ERRORS,
     ),
-    Operation("grepRun", "GET", f"{_RUNS}/{{runId}}/grep", "catalog:grep", "catalog", scopes=_READ_LOGS, errors=_READ_ERRORS),
+    Operation("grepRun", "GET", f"{_RUNS}/{{runId}}/grep", "catalog:grep", "catalog", scopes=_READ_LOGS, errors=_RUN_READ_ERRORS),
     Operation(
         "histogramOfRun",
         "GET",
@@ -347,7 +358,19 @@ OPERATIONS: tuple[Operation, ...] = (
         "catalog:run_histogram",
         "catalog",
         scopes=_READ_LOGS,
-        errors=_READ_ERRORS,
+        errors=_RUN_READ_ERRORS,
+    ),
+    Operation(
+        "deleteRun", "DELETE", f"{_RUNS}/{{runId}}", "removal:delete_run", "catalog", scopes=_DELETE_LOGS, errors=_FIND_ERRORS
+    ),
+    Operation(
+        "deletePipeline",
+        "DELETE",
+        f"{CATALOG}/{{fqn}}",
+        "removal:delete_pipeline",
+        "catalog",
+        scopes=_DELETE_LOGS,
+        errors=_FIND_ERRORS,
     ),
     # Archive
     Operation("getStorage", "GET", f"{ARCHIVE}/", "archive:archive", "archive"),

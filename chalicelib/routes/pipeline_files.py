@@ -43,6 +43,7 @@ from chalicelib.routes.pipeline_files_models import (
     RepairedFileItems,
 )
 from chalicelib.routes.responses import fitting, json_response
+from chalicelib.runlog.deletion_marks import DeletionOrder
 from chalicelib.runlog.layout import checked_fqn
 
 DEFAULT_BASE = "pipeline-files"
@@ -153,7 +154,7 @@ def delete(request: ApiRequest) -> Response:
     of = split_fqn(fqn)[0] if fqn else namespace
     assert of
     may = None if who.may_all(Scope.ADMIN) else lambda name: who.may(Scope.ADMIN, name)
-    done = services.pipeline_files.delete(of, fqn or None, Deadline(services.clock, WORK_S), may)
+    done = services.pipeline_files.delete(of, fqn or None, Deadline(services.clock, WORK_S), may, DeletionOrder(who.name))
     body = DeletionState(
         state="deleted" if done.is_complete else "deleting",
         files=done.files,

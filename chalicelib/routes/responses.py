@@ -22,6 +22,7 @@ from chalicelib.errors import (
     InvalidInputError,
     LeaseError,
     PartitionNotFoundError,
+    RunDeletedError,
     StoreConditionError,
     UnauthenticatedError,
     UnavailableError,
@@ -46,6 +47,7 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (InvalidConfigurationError, 500),
     (BatchTooLargeError, 413),
     (InvalidInputError, 400),
+    (RunDeletedError, 410),
     (ConflictError, 409),
     (UnavailableError, 503),
     (StoreConditionError, 503),  # concurrent writers kept changing the object

@@ -31,11 +31,9 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote, unquote
 
 from chalicelib.errors import InvalidNameError
-from chalicelib.ports import ListedObject, Run
+from chalicelib.ports import SEQUENCE_DIGITS, ListedObject, Run
 
 MAX_KEY_BYTES = 1024  # S3's limit
-SEQUENCE_DIGITS = 10
-MAX_SEQUENCE = 10**SEQUENCE_DIGITS - 1
 RESERVED_RUN_IDS = frozenset({"last", "close", "download", "grep", "explanation", "histogram"})
 """Words of the API's own paths. A path of the catalog that is mistyped below that of the log is refused, not read as another run's empty log."""
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
-from chalicelib.errors import MissingSegmentError, ObjectNotFoundError, UnavailableError
-from chalicelib.ports import ListedObject, ObjectInfo, ObjectStore, Run, SegmentEntry, SegmentIndex, after_folder
+from chalicelib.errors import MissingSegmentError, ObjectNotFoundError, RunDeletedError, UnavailableError
+from chalicelib.ports import DELETED, ListedObject, ObjectInfo, ObjectStore, Run, SegmentEntry, SegmentIndex, after_folder
 from chalicelib.runlog.artifact import Artifact, artifact_of, closed_if_legacy, extent_of, furthest
 from chalicelib.runlog.conflicts import retry_on_change
+from chalicelib.runlog.deletion_marks import is_marked
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.legacy import check_shared_access, find_shared
 from chalicelib.runlog.position import Position
@@ -58,7 +59,8 @@ class LogEnd:
 
 @dataclass(frozen=True, slots=True)
 class LogEndFinder:
-    """Finds the end of a log. If ``index`` is unavailable, the LIST begins at the run's first segment."""
+    """Finds the end of a log. If ``index`` is unavailable, the LIST begins at the run's first segment, and a HEAD finds the mark of a deleted
+    run. Its seal or its mark raises RunDeletedError."""
 
     store: ObjectStore
     index: SegmentIndex
@@ -66,12 +68,19 @@ class LogEndFinder:
 
     def segment(self, run: Run, sequence: int) -> SegmentEntry:
         """The segment with this number. One HEAD. Raises ObjectNotFoundError."""
-        return self.entry(sequence, self.store.head(self.layout.segment(run, sequence)))
+        return self.entry(run, sequence, self.store.head(self.layout.segment(run, sequence)))
 
     @staticmethod
-    def entry(sequence: int, info: ObjectInfo) -> SegmentEntry:
-        """The entry in the metadata of a segment object. Raises DamagedLogError."""
-        return entry_of(sequence, info.metadata, info.size)
+    def entry(run: Run, sequence: int, info: ObjectInfo) -> SegmentEntry:
+        """The entry in the metadata of a segment object. Raises DamagedLogError, RunDeletedError."""
+        entry = entry_of(sequence, info.metadata, info.size)
+        if entry.reason == DELETED:
+            raise RunDeletedError(f"{run.fqn}/{run.run_id}")
+        return entry
+
+    def check_deleted(self, run: Run) -> None:
+        """Raises RunDeletedError if the run was deleted. One query."""
+        self._last_indexed(run)
 
     def list_segments(self, run: Run, first: int = 0) -> Iterator[ListedObject]:
         """Segments from number ``first`` on, ascending. One LIST per 1,000."""
@@ -106,6 +115,8 @@ class LogEndFinder:
         try:
             return self.index.last(run)
         except UnavailableError:
+            if is_marked(self.store, run):
+                raise RunDeletedError(f"{run.fqn}/{run.run_id}") from None
             return None
 
     def _find_in(self, run: Run, objects: Iterable[ListedObject]) -> LogEnd:
@@ -128,6 +139,8 @@ class LogEndFinder:
         logs, partial = (
             artifact_of(self.store.head(key)) if key in keys else None for key in (self.layout.logs(run), self.layout.partial(run))
         )
+        if logs and logs.is_deleted:
+            raise RunDeletedError(f"{run.fqn}/{run.run_id}")
         for artifact in (logs, partial):
             check_shared_access(run, artifact)
         return furthest(closed_if_legacy(logs) if logs else None, partial)

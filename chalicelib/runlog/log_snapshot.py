@@ -9,8 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from chalicelib.errors import ObjectNotFoundError, RangeNotSatisfiableError, SnapshotChangedError, StoreConditionError
-from chalicelib.ports import ListedObject, ObjectStore, Run, StoredObject
+from chalicelib.errors import (
+    ObjectNotFoundError,
+    RangeNotSatisfiableError,
+    RunDeletedError,
+    SnapshotChangedError,
+    StoreConditionError,
+)
+from chalicelib.ports import DELETED, ListedObject, ObjectStore, Run, StoredObject
 from chalicelib.read_ahead import ReadAhead
 from chalicelib.runlog.artifact import Artifact, Extent, artifact_of, closed_if_legacy, extent_of, find_artifact, read_chunks
 from chalicelib.runlog.concatenation import READERS
@@ -62,8 +68,11 @@ class SnapshotReader:
 
     def take(self, run: Run, start: int = 0, length: int = 1) -> LogSnapshot:
         """A snapshot whose ``head`` is bytes [start, start + length) of its artifact. Requests: one GET for a finalized log; otherwise a
-        GET of logs.txt (404), a GET of partial.txt and a LIST. Raises SnapshotChangedError, ForbiddenError."""
+        GET of logs.txt (404), a GET of partial.txt and a LIST; for a run without objects also a query. Raises SnapshotChangedError,
+        ForbiddenError, RunDeletedError."""
         logs = self._read(self.layout.logs(run), start, length)
+        if logs and (logs[0].is_deleted or logs[0].reason == DELETED):
+            raise RunDeletedError(f"{run.fqn}/{run.run_id}")
         if logs and (logs[0].reason == CLOSED or logs[0].is_legacy):
             check_shared_access(run, logs[0])
             return LogSnapshot(closed_if_legacy(logs[0]), extent_of(self.store, logs[0]), (), logs[1], start)
@@ -142,6 +151,8 @@ class SnapshotReader:
     def _without_artifact(self, run: Run) -> LogSnapshot:
         """Only segments, or an object of OpenMetadata and the segments appended to it, or nothing."""
         segments = list(self.tails.list_segments(run))
+        if not segments:
+            self.tails.check_deleted(run)
         first = self.layout.sequence_of(run, segments[0].key) if segments else 0
         if first:
             raise SnapshotChangedError(f"a compaction ran meanwhile run={run.fqn}/{run.run_id} first={first}")

@@ -62,7 +62,7 @@ class NewSegmentReader:
         """The segment with a number; None if there is none. One GET, and a HEAD for a seal. Raises DamagedLogError, UnavailableError."""
         try:
             stored = self._tails.store.get(self._tails.layout.segment(run, sequence), 0, max_bytes)
-            return ReadSegment(self._tails.entry(sequence, stored.info), stored.body)
+            return ReadSegment(self._tails.entry(run, sequence, stored.info), stored.body)
         except RangeNotSatisfiableError:  # a seal is empty
             return self._read_seal(run, sequence)
         except ObjectNotFoundError:

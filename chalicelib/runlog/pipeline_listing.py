@@ -64,6 +64,10 @@ class PipelineListing:
                 names.append(name)
         return PipelinePage(names, None)
 
+    def exists(self, fqn: str) -> bool:
+        """Whether a pipeline has an object of a run. One LIST."""
+        return bool(self.store.list(f"{self.layout.prefix}/{encode_name(fqn)}/", limit=1).objects)
+
     def _is_key(self, rest: str) -> bool:
         """Whether a key with this beginning is valid: S3 rejects a LIST of any other."""
         return is_key(f"{self.layout.prefix}/{rest}")

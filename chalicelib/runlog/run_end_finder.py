@@ -47,7 +47,7 @@ class RunEndFinder:
         with suppress(UnavailableError, ObjectNotFoundError):
             is_started = read_start(self.store, self.layout, run) is not None
             last = self.store.head(self.layout.segment(run, tail.sequence - 1))
-            entry = LogEndFinder.entry(tail.sequence - 1, last)
+            entry = LogEndFinder.entry(run, tail.sequence - 1, last)
             if not is_started and (entry.is_keyed or entry.events):
                 return RunEnd(UNKNOWN)
         return None

@@ -26,11 +26,22 @@ from chalicelib.errors import (
     RunClosedError,
     StoreUnavailableError,
 )
-from chalicelib.ports import ABSENT, KEYED_SESSION, Clock, ObjectStore, PutOptions, Run, RunEnd, SegmentEntry, SegmentIndex
+from chalicelib.ports import (
+    ABSENT,
+    KEYED_SESSION,
+    MAX_SEQUENCE,
+    Clock,
+    ObjectStore,
+    PutOptions,
+    Run,
+    RunEnd,
+    SegmentEntry,
+    SegmentIndex,
+)
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.conflicts import put_retrying_conflicts, retry_on_change
 from chalicelib.runlog.fingerprints import BatchFingerprints
-from chalicelib.runlog.layout import MAX_SEQUENCE, Layout
+from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.log_end import LogEnd, LogEndFinder
 from chalicelib.runlog.position import Position, PositionSigner
 from chalicelib.runlog.segment import ABANDONED, CLOSED, DATA, SEAL, errors_of, landmarks_of, metadata_of, times_of
@@ -111,7 +122,8 @@ class Writer:
     def append(self, run: Run, batch: Batch, *, position: str | None = None, idempotency_key: str | None = None) -> Appended:
         """Store a batch as the run's next segment; once it returns, the batch is durable and its place is final.
 
-        A repeat with the same ``position`` (or key) and content is stored once. Raises RunClosedError (nothing stored), InvalidBatchError
+        A repeat with the same ``position`` (or key) and content is stored once. Raises RunClosedError (nothing stored; RunDeletedError if the run
+        was deleted since, which costs a query), InvalidBatchError
         (a key used twice), InvalidNameError (a new run with unprintable names), OtherMethodError and OtherZoneError (nothing stored),
         UnavailableError (stored or not: repeat it).
         """
@@ -172,7 +184,7 @@ class Writer:
         if self._policy and tail.line == 0:
             self._policy.check_first_segment(run)
         for step in range(1, _MAX_STEPS):
-            entry = self._data_entry(tail, identity, batch)
+            entry = self._data_entry(run, tail, identity, batch)
             try:
                 self._put(run, entry, batch.body)
                 return self._answer(run, identity, entry)
@@ -232,8 +244,9 @@ class Writer:
             line, sequence = rows[-1].end_line, rows[-1].sequence + 1
         return None
 
-    def _data_entry(self, tail: LogEnd, identity: WriterIdentity, batch: Batch) -> SegmentEntry:
+    def _data_entry(self, run: Run, tail: LogEnd, identity: WriterIdentity, batch: Batch) -> SegmentEntry:
         if tail.seal == CLOSED:
+            self.tails.check_deleted(run)
             raise RunClosedError(f"the run is closed: its log takes no more lines sequence={tail.sequence}")
         epoch = tail.epoch + 1 if tail.seal == ABANDONED else tail.epoch
         tail = replace(tail, epoch=epoch, zone=settled_zone(batch.zone, tail.zone, is_settled=tail.exists))

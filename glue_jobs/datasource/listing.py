@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol
 
-from chalicelib.ports import ListedObject, ObjectStore, Run
-from chalicelib.runlog.layout import MAX_SEQUENCE, Layout, encode_name
+from chalicelib.ports import MAX_SEQUENCE, ListedObject, ObjectStore, Run
+from chalicelib.runlog.layout import Layout, encode_name
 from glue_jobs.datasource.clients import THREADS
 from glue_jobs.datasource.objects import Listed, RunGrouper, RunObjects, merged
 from glue_jobs.datasource.selection import Selection

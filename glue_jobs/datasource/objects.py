@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from chalicelib.events.sidecar_bundle import BundleName
-from chalicelib.ports import Run
-from chalicelib.runlog.layout import SEQUENCE_DIGITS, UNFINISHED, Layout
+from chalicelib.ports import SEQUENCE_DIGITS, Run
+from chalicelib.runlog.layout import UNFINISHED, Layout
 
 _SEGMENTS = "segments/"
 _RETIRED = "retired/"  # entries of deleted segments, without bytes of the log

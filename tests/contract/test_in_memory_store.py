@@ -76,9 +76,9 @@ def test_a_conflict_keeps_the_upload(store: InMemoryObjectStore) -> None:
     store.conflict_next(1)
     with pytest.raises(WriteConflictError):
         store.complete_multipart("k", upload, [part], ABSENT)
-    assert store.open_uploads == 1
+    assert store.uploads == 1
     store.complete_multipart("k", upload, [part], ABSENT)
-    assert store.open_uploads == 0
+    assert store.uploads == 0
 
 
 pieces = st.lists(st.tuples(st.binary(min_size=1, max_size=7), st.integers(1, 30)), max_size=5)

@@ -40,6 +40,7 @@ from chalicelib.ports import (
     Key,
     Message,
     ObjectStore,
+    ObjectVersion,
     Publisher,
     Put,
     PutOptions,
@@ -90,6 +91,9 @@ TWINS = {
             "list_folders": lambda store: store.list_folders("p/"),
             "delete": lambda store: store.delete("k", if_match=ETAG),
             "delete_many": lambda store: store.delete_many(["k"]),
+            "old_versions": lambda store: store.old_versions("p/"),
+            "delete_versions": lambda store: store.delete_versions([ObjectVersion("k", "v")]),
+            "open_uploads": lambda store: store.open_uploads("p/"),
             "create_multipart": lambda store: store.create_multipart("k", PLAIN),
             "upload_part": lambda store: store.upload_part("k", "id", 1, b"x"),
             "copy_part": lambda store: store.copy_part("k", "id", 1, "source", 0, 9, if_match=ETAG),
@@ -130,6 +134,7 @@ TWINS = {
             "ended": lambda runs: runs.ended("failed", 0, "", 1),
             "running": lambda runs: runs.running(0, "", 1),
             "forget": lambda runs: runs.forget(RUN),
+            "mark_deleted": lambda runs: runs.mark_deleted(RUN, 1),
             "active": lambda runs: list(runs.active(0)),
         },
     ),
@@ -145,6 +150,7 @@ TWINS = {
             "rows_from": lambda index: index.rows_from(RUN, 0, 0, 1),
             "positions_from": lambda index: index.positions_from(RUN, 0, 0, 1),
             "keyed": lambda index: index.keyed(RUN, "k-session"),
+            "forget": lambda index: index.forget(RUN),
         },
     ),
     "publisher": Twin(
@@ -413,7 +419,7 @@ def test_a_key_of_s3_has_1024_bytes_of_utf8(name: str, key: str) -> None:
     store.put(KEY, b"x", PLAIN)
     with pytest.raises(StoreUnavailableError):
         requests[name](store, key)
-    assert store.head(KEY).size == 1 and store.open_uploads == 0
+    assert store.head(KEY).size == 1 and store.uploads == 0
     requests[name](store, KEY)
 
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.catalog.runs import EXPLAIN_WITHIN_MS, RunCatalog, RunKeyPage, activity_key, shard_of
-from chalicelib.errors import InvalidInputError
+from chalicelib.catalog.runs import ENDED, EXPLAIN_WITHIN_MS, RunCatalog, RunKeyPage, activity_key, shard_of
+from chalicelib.errors import InvalidInputError, RunDeletedError
 from chalicelib.ports import Run, RunEnd, RunStart, SegmentEntry
 
 RUN = Run("svc.pipeline", "run-1")
@@ -146,6 +146,23 @@ def test_heartbeat_is_recorded_of_an_open_run_and_moves_forward_only(runs: RunCa
     assert runs.record_heartbeat(RUN, START_MS + 5000), "it is open again"
     runs.forget(RUN)
     assert not runs.record_heartbeat(RUN, START_MS + 6000) and runs.get(RUN) is None, "a late one brings no deleted run back"
+
+
+def test_mark_of_deleted_run_refuses_late_notifications(runs: RunCatalog) -> None:
+    runs.record_segment(RUN, segment(0))
+    for _ in range(2):
+        runs.mark_deleted(RUN, START_MS)
+        runs.record_start(RUN, START)
+        assert not runs.record_segment(RUN, segment(1, "closed")).advanced
+        runs.record_compaction(RUN, 10, 2, START_MS)
+        runs.record_finalization(RUN, 1, 10, 2, START_MS)
+        runs.record_legacy_artifact(RUN, 10, START_MS + 1, final=True)
+        assert not runs.record_heartbeat(RUN, START_MS + 1)
+    with pytest.raises(RunDeletedError):
+        runs.get(RUN)
+    listed = [*runs.newest(RUN.fqn, 9, None).rows, *runs.get_many([RUN]), *runs.active(START_MS * 2)]
+    keys = [*runs.running(0, "", 9).keys, *(key for outcome in ENDED for key in runs.ended(outcome, 0, "", 9).keys)]
+    assert listed == keys == []
 
 
 def test_explanation_is_recorded_once_of_the_final_log(runs: RunCatalog) -> None:

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from chalicelib.errors import RunDeletedError
 from chalicelib.ports import Run, SegmentEntry, SegmentIndex
+from chalicelib.runlog.deletion_marks import DeletionMark
 
 RUN = Run("svc/with slash.ünï#1", "run-1")
 
@@ -41,6 +43,17 @@ def test_rows_come_back_whole_and_in_the_order_of_the_log(index: SegmentIndex) -
 def test_a_line_leads_to_the_last_row_that_begins_at_or_before_it(index: SegmentIndex, line: int) -> None:
     index.put(RUN, ENTRIES)
     assert index.at_line(RUN, line) == [row for row in ENTRIES if row.line <= line][-1]
+
+
+def test_mark_of_deleted_run_survives_its_rows(index: SegmentIndex) -> None:
+    mark = DeletionMark(RUN.fqn, RUN.run_id, 1, "ada").entry()
+    index.put(RUN, [*ENTRIES, entry(5, 30, 2, session="k-abc"), mark])
+    for forgotten in (len(ENTRIES) + 2, 0):
+        for read in (lambda: index.last(RUN), lambda: index.rows_from(RUN, 0, 0, 100)):
+            with pytest.raises(RunDeletedError):
+                read()
+        assert index.forget(RUN) == forgotten
+        assert index.at_line(RUN, 5) is index.keyed(RUN, "k-abc") is None and list(index.positions_from(RUN, 0, 0, 9)) == []
 
 
 def test_rows_from_a_place_on(index: SegmentIndex) -> None:

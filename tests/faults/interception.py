@@ -26,10 +26,10 @@ from chalicelib.errors import OutcomeUnknownError, RunlakeError, StoreUnavailabl
 from chalicelib.ports import ANY, Condition
 
 WRITES = frozenset({
-    "put", "delete", "delete_many", "create_multipart", "upload_part", "copy_part", "complete_multipart", "abort_multipart",
+    "put", "delete", "delete_many", "delete_versions", "create_multipart", "upload_part", "copy_part", "complete_multipart", "abort_multipart",
     "put_many", "transact",  # of a Database
     "record_start", "record_segment", "record_compaction", "record_finalization", "record_legacy_artifact",
-    "record_heartbeat", "record_explanation", "remove_explanation", "mark_retired", "forget",  # of a RunCatalog
+    "record_heartbeat", "record_explanation", "remove_explanation", "mark_retired", "forget", "mark_deleted",  # of a RunCatalog
     "create", "replace",  # of a store of partitions
     "publish",  # of a Publisher
     "post", "put_log_events", "create_log_stream", "create_log_group",  # to a target of events

@@ -69,7 +69,7 @@ def test_stale_multipart_compactor_does_not_restore_old_text() -> None:
     compact_and_retire(world)
     finish(actor)
     assert world.body("partial.txt").endswith(b"x\n2\n3\n")
-    assert world.store.open_uploads == 0
+    assert world.store.uploads == 0
 
 
 def test_first_partial_txt_after_a_finalizer_is_deleted() -> None:

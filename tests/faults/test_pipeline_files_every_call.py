@@ -71,7 +71,7 @@ def test_each_event_once_wherever_it_stops(
         lives(site, events, stop)
         stop.land()
         assert site.lines() == expected, f"stopped at call {points}: {stop.calls[points - 1 : points + 1]}"
-        assert site.store.open_uploads <= 1
+        assert site.store.uploads <= 1
         if not stop.fired:
             break
         points += 1

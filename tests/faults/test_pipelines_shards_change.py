@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from chalicelib.pipelines.files.run_logs import StoredRunLogs
 from hypothesis import Phase
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -26,7 +27,6 @@ from chalicelib.pipelines.checkpoints import LayoutChangedError
 from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.rows import FileRow, FileRows
-from chalicelib.pipelines.files.run_logs import StoredRunLogs
 from chalicelib.pipelines.files.service import PipelineFiles
 from chalicelib.pipelines.ports import LINE
 from chalicelib.pipelines.rows import HEAD, PIPELINES, RunCheckpoint, checkpoint_of, runs_partition, unpack_checkpoints

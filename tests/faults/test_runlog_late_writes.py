@@ -86,7 +86,7 @@ def overtaken_at(scenario: Scenario, number: int) -> bool:
     scenario.append("at last\n")
     scenario.settle()
     assert world.body("partial.txt") == b"".join(scenario.model)
-    assert world.store.open_uploads == 0
+    assert world.store.uploads == 0
     return True
 
 

@@ -172,7 +172,7 @@ def test_behaviour_06_compaction_survives_the_loss_of_everything_but_the_store(w
     reborn = World()
     reborn.store, reborn.clock = world.store, world.clock  # the catalog is lost too
     reborn.parts().compactor.compact(RUN, reborn.deadline())
-    assert world.body("partial.txt", RUN).endswith(b"x\nmore\n") and world.store.open_uploads == 0
+    assert world.body("partial.txt", RUN).endswith(b"x\nmore\n") and world.store.uploads == 0
 
 
 @pytest.mark.behavior("A log of several GiB is finalized by copies within S3.")

@@ -16,8 +16,8 @@ from chalicelib.access.patterns import matches
 from chalicelib.deadline import Deadline
 from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.deletion_marks import MARKS, find_mark, mark_key
 from chalicelib.runlog.layout import shared_legacy_name
-from chalicelib.runlog.tombstones import find_tombstone
 from tests.functional.archive import Site
 from tests.functional.gateway import LOGS, Answer, call, get, installed, post
 from tests.functional.test_access_lists import flat, pages
@@ -196,11 +196,10 @@ def test_deletion_without_permission_for_every_spelling_leaves_a_shared_log(worl
     upkeep(world)
     again = delete(SPELLING)
     assert (again.status, again.json["state"], again.json["shared"]) == (200, "deleted", 1)
-    assert {key for key in stored(world) if not key.startswith(world.layout.tombstones(SPELLING))} == {FOLDER + name}
-    assert find_tombstone(world.store, world.layout, own)
-    assert find_tombstone(world.store, world.layout, Run(SPELLING, "run-1")) is None
+    assert {key for key in stored(world) if not key.startswith(MARKS)} == {FOLDER + name}
+    assert find_mark(world.store, own)
+    assert find_mark(world.store, Run(SPELLING, "run-1")) is None
     assert read("page", OWNER, "*").json["logs"] == "of team.hr_payroll"
-    assert not composition.services().pipeline_files.generations.marked(SPELLING, ["run-1"])
 
 
 @pytest.mark.parametrize("grant", ["*", "team*"])
@@ -212,7 +211,7 @@ def test_deletion_with_openmetadatas_own_log_ends(world: World, names: list[str]
     assert delete(grant).status == 202
     world.clock.advance(3600)
     assert delete(grant).json["state"] == "deleted"
-    assert stored(world) == {world.layout.tombstone(Run(SPELLING, "run-1"))}
+    assert stored(world) == {mark_key(Run(SPELLING, "run-1"))}
 
 
 def test_deletion_of_a_copy_under_the_own_name_ends(world: World) -> None:
@@ -221,7 +220,7 @@ def test_deletion_of_a_copy_under_the_own_name_ends(world: World) -> None:
     assert delete("team.*", fqn=OWNER).json["runs"] == 1
     world.clock.advance(3600)
     assert delete("team.*", fqn=OWNER).json["state"] == "deleted"
-    assert stored(world) == {FOLDER + "logs.txt", world.layout.tombstone(Run(OWNER, "run-1"))}
+    assert stored(world) == {FOLDER + "logs.txt", mark_key(Run(OWNER, "run-1"))}
 
 
 def test_schedule_finishes_a_permitted_deletion_of_a_shared_log(world: World) -> None:
@@ -230,7 +229,7 @@ def test_schedule_finishes_a_permitted_deletion_of_a_shared_log(world: World) ->
     generations = composition.services().pipeline_files.generations
     generations.end(SPELLING, SPELLING)  # the request broke off here
     upkeep(world)
-    assert stored(world) == {world.layout.tombstone(Run(SPELLING, "run-1"))}
+    assert stored(world) == {mark_key(Run(SPELLING, "run-1"))}
 
 
 def test_deletion_in_progress_includes_the_shared_log_after_a_permitted_request(world: World) -> None:
@@ -241,7 +240,7 @@ def test_deletion_in_progress_includes_the_shared_log_after_a_permitted_request(
     assert (both["state"], both["shared"], both["runs"]) == ("deleting", 0, 1)
     assert delete(SPELLING).status == 202  # goes on with the same, and is not refused
     upkeep(world)
-    assert {key for key in stored(world) if not key.startswith(world.layout.tombstones(SPELLING))} == set()
+    assert {key for key in stored(world) if not key.startswith(MARKS)} == set()
 
 
 def test_shared_log_that_the_run_continues_is_deleted_with_it(world: World) -> None:
@@ -250,7 +249,7 @@ def test_shared_log_that_the_run_continues_is_deleted_with_it(world: World) -> N
     world.clock.advance(1)
     assert delete(SPELLING).json["runs"] == 1
     upkeep(world)
-    assert stored(world) == {world.layout.tombstone(Run(SPELLING, "run-1"))}
+    assert stored(world) == {mark_key(Run(SPELLING, "run-1"))}
 
 
 def test_shared_log_stays_if_segments_do_not_continue_it(world: World) -> None:

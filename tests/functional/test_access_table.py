@@ -50,11 +50,12 @@ PRINCIPALS: dict[str, dict[str, list[str]] | None] = {
     "hr": {
         "logs_write": ["svc_hr.*"],
         "logs_read": ["svc_hr.*"],
+        "logs_delete": ["svc_hr.*"],
         "archive_write": ["hr_*"],
         "archive_read": ["hr_*"],
         "admin": ["svc_hr.*"],
     },
-    "root": {name: ["*"] for name in ("logs_write", "logs_read", "archive_write", "archive_read", "admin")},
+    "root": {name: ["*"] for name in ("logs_write", "logs_read", "logs_delete", "archive_write", "archive_read", "admin")},
 }
 
 # $sales and $hr are files of the archive (what: sales_db and hr_db); $log, $hr_log and $shouted_log are logs of runs; $none is no file; $letter is
@@ -133,6 +134,11 @@ GET    /v1/catalog/pipelines/svc_hr.etl/runs/run-1/grep           401    401    
 GET    /v1/catalog/pipelines/svc_sales.etl/runs/run-1/histogram   401    401    403     403    200    403   403    403      403 200
 GET    /v1/catalog/pipelines/svc_hr.etl/runs/run-1/histogram      401    401    403     403    403    403   403    403      200 200
 GET    /v1/catalog/pipelines/SVC_SALES.etl/runs/run-1             401    401    403     403    403    403   403    403      403 200
+DELETE /v1/catalog/pipelines/svc_sales.etl/runs/run-1             401    401    403     403    403    403   403    403      403 200
+DELETE /v1/catalog/pipelines/svc_sales.etl/runs/no-such-run       401    401    403     403    403    403   403    403      403 404
+DELETE /v1/catalog/pipelines/svc_hr.etl/runs/run-1                401    401    403     403    403    403   403    403      200 200
+DELETE /v1/catalog/pipelines/svc_sales.etl                        401    401    403     403    403    403   403    403      403 200
+DELETE /v1/catalog/pipelines/svc_hr.etl                           401    401    403     403    403    403   403    403      200 200
 GET    /v1/catalog/pipelines/svc_sales.a/b/runs/run-1             401    401    403     403    404    403   403    403      403 404
 GET    /v1/catalog/pipelines/svc_sales.a/b/c/runs/run-1           401    401    403     403    404    403   403    403      403 404
 GET    /v1/catalog/pipelines/svc_sales.a/b/c/d/runs/run-1         401    401    403     403    404    403   403    403      403 404
@@ -441,6 +447,8 @@ def test_every_operation_has_a_row() -> None:
 
 
 OF_ALL_NAMES = {
+    "deleteRun",
+    "deletePipeline",
     "listFileFindings",
     "mendFiles",
     "enablePipeline",
@@ -449,7 +457,7 @@ OF_ALL_NAMES = {
     "dropDeadLetter",
     "resendDeadLetter",
 }
-"""Operations whose scope no principal with a single one has: it is needed for all names, or for those of processing pipelines."""
+"""Operations whose scope no principal with a single one has: it is needed for all names, for those of processing pipelines, or to delete."""
 
 
 def test_operations_declare_the_scopes_that_the_table_shows() -> None:

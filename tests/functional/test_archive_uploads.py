@@ -436,7 +436,7 @@ def test_parts_of_an_exact_size(site: Site) -> None:
     assert "parts" not in begin(site, b"x" * 5 * MIB)["upload"]
     for size, parts in ((5 * MIB + 1, [5 * MIB, 1]), (10 * MIB, [5 * MIB, 5 * MIB])):
         assert [part["size"] for part in begin(site, b"x" * size)["upload"]["parts"]] == parts
-    assert site.world.archive_store.open_uploads == 2, "the bucket's lifecycle aborts what is never completed"
+    assert site.world.archive_store.uploads == 2, "the bucket's lifecycle aborts what is never completed"
 
 
 # Changes
@@ -501,7 +501,7 @@ def test_the_object_is_rewritten_by_copy_where_it_is_large(site: Site, size: int
     info = site.world.archive_store.head(f"{document['id']}/data")
     assert (info.size, info.content_type, info.metadata["mine"]) == (size, "image/png", "1")
     assert site.world.archive_store.uploaded_bytes - sent == (size if size <= 5 * MIB else 0)
-    assert site.world.archive_store.open_uploads == 0
+    assert site.world.archive_store.uploads == 0
     assert site.ids(what="other") == [document["id"]]
 
 

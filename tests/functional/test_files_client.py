@@ -139,7 +139,7 @@ def test_large_file_is_pushed_in_parts_once(site: Site, tmp_path: Path, monkeypa
     pushed = json.loads(answered(*PUSH, path, "--json"))
     assert (pushed["size"], pushed["resumedAt"], pushed["verified"]) == (11 * MIB, 5 * MIB, True)
     assert answered(*PUSH, path).endswith("the archive has it already\n")
-    assert site.world.archive_store.open_uploads == 0, "the second upload is not left unfinished"
+    assert site.world.archive_store.uploads == 0, "the second upload is not left unfinished"
     (listed,) = answered("list", "nginx", *DAY, "--format", "http").splitlines()
     assert answered("fetch", "--filename-template", "copy", listed) == "copy\n"
     assert Path("copy").read_bytes() == path.read_bytes()

@@ -27,7 +27,7 @@ from chalicelib.ports import PutOptions, Run
 from chalicelib.response_size import RESPONSE_BYTES
 from chalicelib.routes import pipeline_files as routes_pipeline_files
 from chalicelib.runlog.batch import Batch
-from chalicelib.runlog.tombstones import find_tombstone
+from chalicelib.runlog.deletion_marks import is_marked
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
 from tests.files_harness import record_of
 from tests.functional.gateway import call, get, installed, post
@@ -329,10 +329,8 @@ def test_a_pipelines_runs_and_files_go_together() -> None:
         assert asked()["events"] == [] and len(asked(app="flow10")["events"]) == 1
         assert [each.key for each in world.store.list("_dead/").objects] == ["_dead/svc.flow10/r1/audit/h/0000000001.json"]
         for run_id in ("r1", "r2"):
-            assert get(f"svc.flow/{run_id}").json["logs"] == ""
-            assert post(f"svc.flow/{run_id}", '"late\\n"').status == 409
-            tombstone = find_tombstone(world.store, world.layout, Run("svc.flow", run_id))
-            assert tombstone and tombstone.reason == "deleted"
+            assert get(f"svc.flow/{run_id}").status == post(f"svc.flow/{run_id}", '"late\\n"').status == 410
+            assert is_marked(world.store, Run("svc.flow", run_id))
             assert files.generation_of(Run("svc.flow", run_id)) is None
         assert get("svc.flow10/r1").json["logs"] == get("other.flow/r1").json["logs"] == "one\ntwo"
         world.clock.advance(1300)
@@ -344,7 +342,7 @@ def test_a_pipelines_runs_and_files_go_together() -> None:
         write(world, 9, generation=new, time_ms=world.clock.now_ms())
         assert [event["line"] for event in asked()["events"]] == [9]
         assert call("DELETE", f"{PATH}?namespace=svc").json["runs"] == 2
-        assert get("other.flow/r1").json["logs"] == "one\ntwo" and get("svc.flow/r3").json["logs"] == ""
+        assert get("other.flow/r1").json["logs"] == "one\ntwo" and get("svc.flow/r3").status == 410
 
 
 def test_a_deletion_does_not_stop_at_a_damaged_log() -> None:

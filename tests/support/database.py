@@ -76,6 +76,12 @@ class InMemoryDatabase:
         """Every row of a table."""
         return [row for partition in self._tables[table].values() for row in partition.rows.values()]
 
+    def forget(self, table: str, partition: str) -> int:
+        """Delete a partition. Returns the number of its rows."""
+        with self._lock:
+            found = self._tables[table].pop(partition, None)
+            return len(found.rows) if found else 0
+
     @can_fail
     def get_many(self, keys: Sequence[Key]) -> Mapping[Key, Row]:
         """See the port."""

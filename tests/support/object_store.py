@@ -24,6 +24,8 @@ from chalicelib.ports import (
     ListedObject,
     Listing,
     ObjectInfo,
+    ObjectVersion,
+    OpenUpload,
     PutOptions,
     SignedRequest,
     StoredObject,
@@ -57,7 +59,10 @@ class _Upload:
 
 
 class InMemoryObjectStore:
-    """One bucket. ``calls`` counts requests by operation, ``uploaded_bytes`` the bytes in bodies of requests."""
+    """One bucket. ``calls`` counts requests by operation, ``uploaded_bytes`` the bytes in bodies of requests. ``is_versioned``: old versions are
+    preserved."""
+
+    is_versioned = False
 
     def __init__(self, clock: Clock) -> None:
         self.calls: Counter[str] = Counter()
@@ -65,6 +70,7 @@ class InMemoryObjectStore:
         self._clock = clock
         self._objects: dict[str, _Object] = {}
         self._uploads: dict[str, _Upload] = {}
+        self._old: dict[ObjectVersion, _Object | None] = {}
         self._ids = itertools.count(1)
         self._lock = RLock()
         self.failures = Failures()
@@ -87,9 +93,16 @@ class InMemoryObjectStore:
         return self._object(key).options.storage_class
 
     @property
-    def open_uploads(self) -> int:
+    def uploads(self) -> int:
         """The number of multipart uploads that are neither completed nor aborted."""
         return len(self._uploads)
+
+    def everything(self) -> list[tuple[str, Mapping[str, str], bytes]]:
+        """Key, metadata and bytes of all objects, of their old versions, and of the parts of open uploads."""
+        parts = [(each.key, each.options.metadata, rope) for each in self._uploads.values() for _, rope in each.parts.values()]
+        objects = [(key, each.info.metadata, each.rope) for key, each in self._objects.items()]
+        old = [(version.key, each.info.metadata, each.rope) for version, each in self._old.items() if each]
+        return [(key, metadata, rope.materialize()) for key, metadata, rope in objects + parts + old]
 
     @can_fail
     def put(self, key: str, body: bytes, options: PutOptions, condition: Condition = ANY) -> str:
@@ -162,7 +175,7 @@ class InMemoryObjectStore:
             _check_key(key)
             if key in self._objects:
                 self._check(key, Condition(if_match=if_match))
-                del self._objects[key]
+                self._remove(key)
 
     @can_fail
     def delete_many(self, keys: Sequence[str]) -> None:
@@ -174,7 +187,29 @@ class InMemoryObjectStore:
             for key in keys:
                 _check_key(key)
             for key in keys:
-                self._objects.pop(key, None)
+                self._remove(key)
+
+    @can_fail
+    def old_versions(self, prefix: str, limit: int = MAX_LISTED) -> Sequence[ObjectVersion]:
+        """See the port."""
+        with self._lock:
+            self.calls["old_versions"] += 1
+            return [each for each in self._old if each.key.startswith(prefix)][:limit]
+
+    @can_fail
+    def delete_versions(self, versions: Sequence[ObjectVersion]) -> None:
+        """See the port."""
+        with self._lock:
+            self.calls["delete_versions"] += 1
+            for each in versions:
+                self._old.pop(each, None)
+
+    @can_fail
+    def open_uploads(self, prefix: str) -> Sequence[OpenUpload]:
+        """See the port."""
+        with self._lock:
+            self.calls["open_uploads"] += 1
+            return [OpenUpload(each.key, id) for id, each in self._uploads.items() if each.key.startswith(prefix)]
 
     @can_fail
     def create_multipart(self, key: str, options: PutOptions) -> str:
@@ -273,8 +308,18 @@ class InMemoryObjectStore:
 
     def _store(self, key: str, rope: Rope, options: PutOptions, etag: str) -> str:
         info = ObjectInfo(key, rope.size, etag, self._clock.now_ms(), dict(options.metadata), options.content_type)
+        self._preserve(key)
         self._objects[key] = _Object(info, rope, options)
         return etag
+
+    def _remove(self, key: str) -> None:
+        self._preserve(key)
+        if self._objects.pop(key, None) and self.is_versioned:
+            self._old[ObjectVersion(key, f"marker-{next(self._ids)}")] = None
+
+    def _preserve(self, key: str) -> None:
+        if self.is_versioned and key in self._objects:
+            self._old[ObjectVersion(key, f"version-{next(self._ids)}")] = self._objects[key]
 
     def _add_part(self, key: str, upload_id: str, number: int, rope: Rope) -> str:
         upload = self._upload(key, upload_id)

@@ -8,7 +8,8 @@ from threading import Lock
 
 from chalicelib.aws.run_catalog import read_cursor, write_cursor
 from chalicelib.catalog.runs import RunKeyPage, RunPage, RunRow, SegmentUpdate, merge_newest, outcome_of_end, shard_of
-from chalicelib.ports import Run, RunStart, SegmentEntry
+from chalicelib.errors import RunDeletedError
+from chalicelib.ports import DELETED, MAX_SEQUENCE, Run, RunStart, SegmentEntry
 from tests.support.failures import Failures, can_fail
 
 
@@ -26,6 +27,8 @@ class InMemoryRunCatalog:
         """See ``RunCatalog``."""
         with self._lock:
             old = self._rows.get(run)
+            if self._is_deleted(run):
+                return
             if old is None or not old.last_append_ms:
                 self._active.add(run)
                 self._rows[run] = RunRow(run, start=start, started_ms=start.started_ms, last_append_ms=start.registered_ms)
@@ -37,6 +40,8 @@ class InMemoryRunCatalog:
         """See ``RunCatalog``."""
         with self._lock:
             old = self._rows.get(run)
+            if self._is_deleted(run):
+                return SegmentUpdate(False, entry.appended_ms)
             row = old or RunRow(run, started_ms=entry.appended_ms)
             row = replace(row, started_ms=min(row.started_ms or entry.appended_ms, entry.appended_ms))
             if row.segments > entry.sequence:
@@ -125,6 +130,8 @@ class InMemoryRunCatalog:
     def get(self, run: Run) -> RunRow | None:
         """See ``RunCatalog``."""
         with self._lock:
+            if self._is_deleted(run):
+                raise RunDeletedError(f"{run.fqn}/{run.run_id}")
             return self._rows.get(run)
 
     @can_fail
@@ -143,13 +150,15 @@ class InMemoryRunCatalog:
     def get_many(self, runs: Sequence[Run]) -> Mapping[Run, RunRow]:
         """See ``RunCatalog``."""
         with self._lock:
-            return {run: self._rows[run] for run in runs if run in self._rows}
+            return {run: self._rows[run] for run in runs if run in self._rows and not self._is_deleted(run)}
 
     @can_fail
     def ended(self, outcome: str, since_ms: int, before: str, limit: int) -> RunKeyPage:
         """See ``RunCatalog``."""
         with self._lock:
-            rows = [row for row in self._rows.values() if row.seal and outcome_of_end(row.seal, row.end) == outcome]
+            rows = [
+                row for row in self._rows.values() if row.seal not in ("", DELETED) and outcome_of_end(row.seal, row.end) == outcome
+            ]
         return _key_page(rows, since_ms, before, limit)
 
     @can_fail
@@ -169,6 +178,16 @@ class InMemoryRunCatalog:
             self._active.discard(run)
 
     @can_fail
+    def mark_deleted(self, run: Run, at_ms: int) -> None:
+        """See ``RunCatalog``."""
+        with self._lock:
+            last = MAX_SEQUENCE + 1
+            self._active.discard(run)
+            self._rows[run] = RunRow(
+                run, segments=last, compacted_segments=last, final_segments=last, seal=DELETED, last_append_ms=at_ms
+            )
+
+    @can_fail
     def active(self, before_ms: int) -> Iterator[RunRow]:
         """See ``RunCatalog``."""
         with self._lock:
@@ -177,9 +196,14 @@ class InMemoryRunCatalog:
 
     def _change(self, run: Run, at_ms: int, change: Callable[[RunRow], RunRow]) -> None:
         with self._lock:
+            if self._is_deleted(run):
+                return
             row = self._rows.get(run, RunRow(run))
             seen = replace(row, started_ms=row.started_ms or at_ms, last_append_ms=row.last_append_ms or at_ms)
             self._rows[run] = change(seen)
+
+    def _is_deleted(self, run: Run) -> bool:
+        return run in self._rows and self._rows[run].seal == DELETED
 
 
 def _newest_first(row: RunRow) -> tuple[int, str]:

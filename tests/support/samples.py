@@ -362,6 +362,8 @@ ROWS = (
     Sample("GET", f"{_CATALOG}/{{fqn}}/runs/{{runId}}/explanation"),
     Sample("GET", f"{_CATALOG}/{{fqn}}/runs/{{runId}}/grep", query={"q": "zero", "regex": "true", "limit": "5"}),
     Sample("GET", f"{_CATALOG}/{{fqn}}/runs/{{runId}}/histogram", query={"buckets": "5"}),
+    Sample("DELETE", f"{_CATALOG}/{{fqn}}/runs/{{runId}}", query={"reason": "a password"}),
+    Sample("DELETE", f"{_CATALOG}/{{fqn}}", query={"reason": "a password"}),
     Sample("GET", "/v1/configuration"),
     Sample("GET", "/v0/archive/"),
     Sample("GET", "/v0/environment/"),

@@ -7,16 +7,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from threading import Lock
 
-from chalicelib.ports import Run, SegmentEntry
+from chalicelib.errors import RunDeletedError
+from chalicelib.ports import DELETED, Run, SegmentEntry, run_key
+from tests.support.database import InMemoryDatabase
 from tests.support.failures import Failures, can_fail
 
 _LAST = 10**20
 
 
 class InMemorySegmentIndex:
-    """Rows by (line, segment number) for each run, and by session for batches with an Idempotency-Key."""
+    """Rows by (line, segment number) for each run, and by session for batches with an Idempotency-Key. ``database`` has the rows of events, which
+    are in the same table."""
 
-    def __init__(self) -> None:
+    def __init__(self, database: InMemoryDatabase | None = None) -> None:
+        self._database = database
         self._order: dict[Run, list[tuple[int, int]]] = {}
         self.failures = Failures()
         self._rows: dict[tuple[Run, int, int], SegmentEntry] = {}
@@ -55,13 +59,13 @@ class InMemorySegmentIndex:
     def rows_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[SegmentEntry]:
         """See the port."""
         with self._lock:
-            return [self._rows[run, *place] for place in self._places(run, line, sequence, limit)]
+            return [self._checked(run, place) for place in self._places(run, line, sequence, limit)]
 
     @can_fail
     def positions_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[tuple[int, int]]:
         """See the port."""
         with self._lock:
-            return self._places(run, line, sequence, limit)
+            return [place for place in self._places(run, line, sequence, limit) if self._rows[run, *place].reason != DELETED]
 
     @can_fail
     def keyed(self, run: Run, session: str) -> SegmentEntry | None:
@@ -69,11 +73,31 @@ class InMemorySegmentIndex:
         with self._lock:
             return self._keyed.get((run, session))
 
+    @can_fail
+    def forget(self, run: Run) -> int:
+        """See the port."""
+        with self._lock:
+            places = [place for place in self._order.get(run, []) if self._rows[run, *place].reason != DELETED]
+            keyed = [key for key in self._keyed if key[0] == run]
+            for place in places:
+                del self._rows[run, *place]
+                self._order[run].remove(place)
+            for key in keyed:
+                del self._keyed[key]
+            events = self._database.forget("events", run_key(run)) if self._database else 0
+            return len(places) + len(keyed) + events
+
     def _at_line(self, run: Run, line: int) -> SegmentEntry | None:
         with self._lock:
             order = self._order.get(run, [])
             following = bisect_left(order, (line, _LAST))
-            return self._rows[run, *order[following - 1]] if following else None
+            return self._checked(run, order[following - 1]) if following else None
+
+    def _checked(self, run: Run, place: tuple[int, int]) -> SegmentEntry:
+        entry = self._rows[run, *place]
+        if entry.reason == DELETED:
+            raise RunDeletedError(f"{run.fqn}/{run.run_id}")
+        return entry
 
     def _places(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[tuple[int, int]]:
         order = self._order.get(run, [])

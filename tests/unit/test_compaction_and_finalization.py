@@ -145,7 +145,7 @@ def test_a_failed_compaction_loses_nothing_and_leaves_no_upload() -> None:
         if not stop.fired:
             break
         if stop.calls[-1] != "abort_multipart":
-            assert world.store.open_uploads == 0
+            assert world.store.uploads == 0
     assert number > 5
     assert world.body("partial.txt").endswith(b"x\nmore\n")
 

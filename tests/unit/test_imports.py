@@ -67,6 +67,7 @@ RULES = {
         "runlog",
         others=("fastavro", "pyarrow", "pydantic", "pydantic_core", "yaml"),
     ),
+    "chalicelib.removal": rule("catalog", "pipelines", "runlog"),
     "chalicelib.observability": rule(others=(POWERTOOLS,)),
     "chalicelib.explanation": rule("catalog", "lines", "runlog"),
     "chalicelib.settings": rule(others=("pydantic", "pydantic_core", "pydantic_settings")),
@@ -82,6 +83,7 @@ RULES = {
         "masking",
         "observability",
         "pipelines",
+        "removal",
         "runlog",
         "settings",
     ),
@@ -115,6 +117,7 @@ CORES = (
     "chalicelib.lines",
     "chalicelib.masking",
     "chalicelib.pipelines",
+    "chalicelib.removal",
 )
 IMPORTERS = frozenset({"importlib.import_module", "pkgutil.resolve_name", "runpy.run_module", "runpy.run_path"})
 DYNAMIC = frozenset({"chalicelib/pipelines/allowed_modules.py", "chalicelib/routes/operations.py"})

@@ -86,7 +86,7 @@ def test_log_that_takes_several_passes_to_copy_is_compacted() -> None:
     assert passes(slow.compact) >= 4
     assert slow.copies == 200, "no part is copied twice"
     partial_is(world, size, b"new\n")
-    assert world.store.open_uploads == 0 and "unfinished.json" not in world.names()
+    assert world.store.uploads == 0 and "unfinished.json" not in world.names()
 
 
 def test_lines_that_come_between_passes_are_left_to_the_next_compaction() -> None:
@@ -128,7 +128,7 @@ def test_run_that_ends_while_its_compaction_is_unfinished_is_finalized() -> None
     world.parts().finalizer.close(RUN)
     passes(slow.settle)
     assert world.store.head(world.layout.logs(RUN)).size == size + 4
-    assert world.store.open_uploads == 0 and "unfinished.json" not in world.names()
+    assert world.store.uploads == 0 and "unfinished.json" not in world.names()
 
 
 def test_another_compactor_that_was_faster_ends_an_unfinished_upload() -> None:
@@ -143,7 +143,7 @@ def test_another_compactor_that_was_faster_ends_an_unfinished_upload() -> None:
     append(world, "more\n")
     passes(slow.compact)
     partial_is(world, size, b"new\nmore\n")
-    assert world.store.open_uploads == 0 and "unfinished.json" not in world.names()
+    assert world.store.uploads == 0 and "unfinished.json" not in world.names()
 
 
 def test_upload_that_the_lifecycle_aborted_is_reported_and_begun_anew() -> None:
@@ -166,7 +166,7 @@ def test_upload_of_few_parts_is_not_kept() -> None:
     parts = world.parts(Intercepted(world.store, slow))  # type: ignore[arg-type]
     with pytest.raises(DeadlineExceededError):
         parts.compactor.compact(RUN, world.deadline(30))
-    assert world.store.open_uploads == 0 and "unfinished.json" not in world.names()
+    assert world.store.uploads == 0 and "unfinished.json" not in world.names()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ later.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -20,6 +21,7 @@ from chalicelib.pipelines.files.output_sets import OutputSet, list_output_sets
 from chalicelib.pipelines.files.removal import FileRemoval
 from chalicelib.pipelines.files.rows import FileRow, FileRows
 from chalicelib.ports import Clock, Database, ObjectStore, Run
+from chalicelib.runlog.deletion_marks import NOBODY, DeletionOrder
 from chalicelib.runlog.layout import shared_legacy_name
 
 LATE_MS = 3_600_000
@@ -30,7 +32,7 @@ LATE_MS = 3_600_000
 class DeletionResult:
     """``files`` and ``runs`` that this call removed; ``waiting``: runs that are removed once no writer can be active; ``shared``:
     runs that remain, since OpenMetadata stored them under a name of several pipelines; ``is_complete``: everything else was
-    removed."""
+    removed; ``is_cut``: not everything could be removed in this call; ``counts``: of what was removed with the runs, by kind."""
 
     files: int = 0
     bytes: int = 0
@@ -38,6 +40,8 @@ class DeletionResult:
     waiting: int = 0
     shared: set[Run] = field(default_factory=set)
     is_complete: bool = True
+    is_cut: bool = False
+    counts: Counter[str] = field(default_factory=Counter)
 
 
 class RunLogs(Protocol):
@@ -64,7 +68,12 @@ class Deletion:
         self._database, self._generations, self._clock, self._store_of, self._runs = database, generations, clock, store_of, runs
 
     def delete(
-        self, namespace: str, fqn: str | None, deadline: Deadline, may: Callable[[str], bool] | None = None
+        self,
+        namespace: str,
+        fqn: str | None,
+        deadline: Deadline,
+        may: Callable[[str], bool] | None = None,
+        order: DeletionOrder = NOBODY,
     ) -> DeletionResult:
         """Delete the logs of a pipeline, or (None) of a namespace. ``may``: whether the caller may delete the logs of a pipeline
         (None: of all); other pipelines of a namespace remain, and with them the namespace. A log that OpenMetadata stored
@@ -77,8 +86,10 @@ class Deletion:
 
         if fqn is None and may is not None:
             listed = {*self._generations.alive(namespace), *(self._runs.fqns(namespace) if self._runs else ())}
-            return self._sweep(self._generations.end_each(namespace, {each for each in listed if may(each)}, covers), deadline)
-        return self._sweep(self._generations.end(namespace, fqn, covers), deadline)
+            return self._sweep(
+                self._generations.end_each(namespace, {each for each in listed if may(each)}, covers, order), deadline
+            )
+        return self._sweep(self._generations.end(namespace, fqn, covers, order), deadline)
 
     def resume(self, deadline: Deadline) -> DeletionResult:
         """Complete the deletions that any caller began, and search again for late files."""
@@ -97,6 +108,7 @@ class Deletion:
                 self._remove_runs(each, done, deadline)
         except DeadlineExceededError:
             done.is_complete = False
+        done.is_cut = not done.is_complete
         done.is_complete = done.is_complete and not done.waiting
         if done.is_complete:
             self._mark(ended, is_clean=not (done.files or done.runs))
@@ -117,7 +129,8 @@ class Deletion:
             if isinstance(row, FileRow) and row.generation in dead:
                 deadline.check()
                 # not before: a bucket without such files may be gone
-                if FileRemoval(self._store_of(base), self._database, self._clock).remove(row):
+                store, is_ours = self._store_of(base), not base.location.role
+                if FileRemoval(store, self._database, self._clock, has_versions=is_ours).remove(row):
                     done.files += 1
                     done.bytes += row.contents.size
                 else:

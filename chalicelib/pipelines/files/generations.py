@@ -4,11 +4,12 @@ dropped.
 ::
 
     partition #generations, "{namespace}:"              a namespace
-                            "{namespace}:{fqn}:"        its pipeline: generation (empty: deleted), time of the last deletion
+                            "{namespace}:{fqn}:"        its pipeline: generation (empty: deleted), time of the last deletion; while it
+                                                        is deleted, by whom and why
     partition #dead, "{uuid}"                           a deleted generation, and whether all its data is gone
     partition #deletions, "{number:015d}"               the end of a pipeline's generation: its FQN, its UUID
     partition #deletions, "last"                        the greatest number
-    partition #deleted-runs:{fqn}, "{run id}"           a run whose log was deleted
+    partition #deleted-runs:{fqn}, "{run id}"           a run that was deleted
 
 The first run that starts after the last deletion creates a pipeline's next generation, when it is looked up. A run that started
 before belongs to the deleted generation, however late its lines arrive. Decision 0030.
@@ -26,6 +27,7 @@ from chalicelib.pipelines.files.key_layout import element, prefix_of
 from chalicelib.pipelines.files.table import TABLE, rows_of_partition
 from chalicelib.pipelines.transactions import transact_with_retry
 from chalicelib.ports import Clause, Clock, Database, Key, Put, Row, RowCondition, Write
+from chalicelib.runlog.deletion_marks import NOBODY, DeletionOrder
 
 GENERATIONS, DEAD, DELETIONS = "#generations", "#dead", "#deletions"
 ALIVE_CACHE_MS = 30_000
@@ -46,7 +48,7 @@ def _everything(fqn: str) -> bool:
 class DeadGeneration:
     """A deleted generation. ``is_swept``: the last search for its data found nothing. ``is_done``: the deletion was reported as
     done, so a later request is a new one. ``all_spellings``: the requester may delete the logs of every pipeline that
-    OpenMetadata spells like this one (decision 0033)."""
+    OpenMetadata spells like this one (decision 0033). ``order``: who deletes it, and why."""
 
     generation: str
     namespace: str
@@ -55,6 +57,7 @@ class DeadGeneration:
     is_swept: bool
     is_done: bool = False
     all_spellings: bool = False
+    order: DeletionOrder = NOBODY
 
     @property
     def key(self) -> Key:
@@ -72,6 +75,8 @@ class DeadGeneration:
             "is_swept": self.is_swept,
             "is_done": self.is_done,
             "all_spellings": self.all_spellings,
+            "by": self.order.by,
+            "why": self.order.why,
         }
 
 
@@ -129,7 +134,9 @@ class Generations:
         """Clear the cache of generations that are alive."""
         self._alive.clear()
 
-    def end(self, namespace: str, fqn: str | None, covers: Covers = _everything) -> list[DeadGeneration]:
+    def end(
+        self, namespace: str, fqn: str | None, covers: Covers = _everything, order: DeletionOrder = NOBODY
+    ) -> list[DeadGeneration]:
         """End a pipeline, or (None) a namespace and all its pipelines: from now on they are dead. Returns their generations that
         are dead and not swept. While a deletion is in progress, the same request resumes it, and does not end a newer
         generation. ``covers``: whether the caller may delete all pipelines that OpenMetadata spells like one."""
@@ -137,16 +144,20 @@ class Generations:
             rows = [] if fqn else self._rows(namespace)
             now_ms = self._clock.now_ms()
             for each in [row["fqn"] for row in rows if row["fqn"] and row["generation"]]:
-                self._end_one(namespace, each, now_ms, covers)
-            self._end_one(namespace, fqn or "", now_ms, covers)  # last: a request that fails before does not count as in progress
+                self._end_one(namespace, each, now_ms, covers, order)
+            self._end_one(
+                namespace, fqn or "", now_ms, covers, order
+            )  # last: a request that fails before does not count as in progress
         return self._ended([each for each in self._unswept() if each.namespace == namespace and fqn in (None, each.fqn)], covers)
 
-    def end_each(self, namespace: str, fqns: Collection[str], covers: Covers = _everything) -> list[DeadGeneration]:
+    def end_each(
+        self, namespace: str, fqns: Collection[str], covers: Covers = _everything, order: DeletionOrder = NOBODY
+    ) -> list[DeadGeneration]:
         """The same for some pipelines of a namespace, which itself continues."""
         under_way, now_ms = self._under_way(), self._clock.now_ms()
         for fqn in fqns:
             if (namespace, fqn) not in under_way:
-                self._end_one(namespace, fqn, now_ms, covers)
+                self._end_one(namespace, fqn, now_ms, covers, order)
         return self._ended([each for each in self._unswept() if each.namespace == namespace and each.fqn in fqns], covers)
 
     def _ended(self, dead: Sequence[DeadGeneration], covers: Covers) -> list[DeadGeneration]:
@@ -175,6 +186,15 @@ class Generations:
     def _under_way(self) -> set[tuple[str, str]]:
         return {(each.namespace, each.fqn) for each in self._unswept() if not each.is_done}
 
+    def of_pipeline(self, namespace: str, fqn: str) -> tuple[int, DeletionOrder | None] | None:
+        """The time of a pipeline's last deletion (-1: none), and its order while no generation is alive; None for an unknown pipeline. One
+        read."""
+        key = _key(namespace, fqn)
+        row = self._database.get_many([key]).get(key)
+        if row is None:
+            return None
+        return _deleted_ms(row), None if row["generation"] else DeletionOrder(row["by"], row["why"])
+
     def dead(self) -> Iterator[DeadGeneration]:
         """All deleted generations."""
         for row in rows_of_partition(self._database, DEAD):
@@ -186,6 +206,7 @@ class Generations:
                 bool(row["is_swept"]),
                 bool(row["is_done"]),
                 bool(row["all_spellings"]),
+                DeletionOrder(row["by"], row["why"]),
             )
 
     def deletions(self, after: int, limit: int) -> list[NumberedDeletion]:
@@ -197,11 +218,6 @@ class Generations:
         """Mark runs as deleted: from now on their events are dropped. One write for 25."""
         keys = [_run_key(fqn, run_id) for run_id in dict.fromkeys(run_ids)]
         self._database.put_many([Put(key, {"partition": key.partition, "at": key.sort}) for key in keys])
-
-    def marked(self, fqn: str, run_ids: Sequence[str]) -> frozenset[str]:
-        """Those of these runs that are marked. One read for 100."""
-        keys = {_run_key(fqn, run_id): run_id for run_id in run_ids}
-        return frozenset(keys[key] for key in self._database.get_many(list(keys))) if keys else frozenset()
 
     def mark_swept(self, dead: DeadGeneration) -> None:
         """Mark a generation whose data is all gone."""
@@ -227,15 +243,15 @@ class Generations:
         transact_with_retry(self._database, self._clock, writes)
         return generation
 
-    def _end_one(self, namespace: str, fqn: str, now_ms: int, covers: Covers) -> None:
+    def _end_one(self, namespace: str, fqn: str, now_ms: int, covers: Covers, order: DeletionOrder) -> None:
         key = _key(namespace, fqn or None)
         for _ in range(_TRIES):
             found = self._database.get_many([key, _LAST])
             row, last = found.get(key), found.get(_LAST)
             dead = DeadGeneration(
-                (row and row["generation"]) or self._new_id(), namespace, fqn, now_ms, False, all_spellings=covers(fqn)
+                (row and row["generation"]) or self._new_id(), namespace, fqn, now_ms, False, all_spellings=covers(fqn), order=order
             )
-            ended = _next_version(key, row, {"fqn": fqn, "generation": "", "deleted_ms": now_ms})
+            ended = _next_version(key, row, {"fqn": fqn, "generation": "", "deleted_ms": now_ms, "by": order.by, "why": order.why})
             try:
                 numbered = _numbered(fqn, row["generation"], last) if fqn and row and row["generation"] else []
                 return transact_with_retry(self._database, self._clock, [ended, Put(dead.key, dead.document()), *numbered])

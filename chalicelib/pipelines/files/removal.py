@@ -11,10 +11,10 @@ from chalicelib.ports import Clock, Database, ObjectStore
 
 
 class FileRemoval:
-    """Removes files of one output set."""
+    """Removes files of one output set. ``has_versions``: their old versions too; not of buckets that need a role, whose owners decide."""
 
-    def __init__(self, store: ObjectStore, database: Database, clock: Clock) -> None:
-        self._store, self._database, self._clock = store, database, clock
+    def __init__(self, store: ObjectStore, database: Database, clock: Clock, *, has_versions: bool = False) -> None:
+        self._store, self._database, self._clock, self._has_versions = store, database, clock, has_versions
 
     def remove(self, row: FileRow) -> bool:
         """Remove a file, unless its row has changed meanwhile; False: it has, read it again. Three requests, five if the object's
@@ -27,7 +27,16 @@ class FileRemoval:
             if not apply_write(self._database, self._clock, write):
                 return False
             row = expiring
-        return self._delete_object(row) and apply_write(self._database, self._clock, row.removed())
+        if not self._delete_object(row):
+            return False
+        if self._has_versions:
+            self._delete_versions(row.object_key)
+        return apply_write(self._database, self._clock, row.removed())
+
+    def _delete_versions(self, key: str) -> None:
+        """A LIST, and a request for 1,000."""
+        while versions := [each for each in self._store.old_versions(key) if each.key == key]:
+            self._store.delete_versions(versions)
 
     def _delete_object(self, row: FileRow) -> bool:
         if row.contents.etag:

@@ -21,6 +21,7 @@ from chalicelib.pipelines.files.rows import FileRow
 from chalicelib.pipelines.records import split_fqn
 from chalicelib.ports import Clock, Database, ObjectStore, Run
 from chalicelib.response_size import PAGE_BYTES, document_bytes
+from chalicelib.runlog.deletion_marks import NOBODY, DeletionOrder
 
 MAX_FINDINGS = 1000
 
@@ -56,13 +57,12 @@ class PipelineFiles:
         database: Database,
         clock: Clock,
         stores: Callable[[BucketLocation], ObjectStore],
-        run_logs: Callable[[Generations], RunLogs] | None = None,
+        run_logs: RunLogs | None = None,
         started_ms: Callable[[Run], int | None] = lambda _: None,
     ) -> None:
         self._database, self._clock, self._stores, self._started_ms = database, clock, stores, started_ms
         self.generations = Generations(database, clock)
-        runs = run_logs(self.generations) if run_logs else None
-        self._deletion = Deletion(database, self.generations, clock, lambda base: stores(base.location), runs)
+        self._deletion = Deletion(database, self.generations, clock, lambda base: stores(base.location), run_logs)
 
     def generation_of(self, run: Run) -> str | None:
         """For the framework: a run's generation; None if it was deleted and its events are to be dropped. A run that the catalog
@@ -112,10 +112,15 @@ class PipelineFiles:
         return output_set_names(self._database, after, limit)
 
     def delete(
-        self, namespace: str, fqn: str | None, deadline: Deadline, may: Callable[[str], bool] | None = None
+        self,
+        namespace: str,
+        fqn: str | None,
+        deadline: Deadline,
+        may: Callable[[str], bool] | None = None,
+        order: DeletionOrder = NOBODY,
     ) -> DeletionResult:
         """See ``Deletion.delete``."""
-        return self._deletion.delete(namespace, fqn, deadline, may)
+        return self._deletion.delete(namespace, fqn, deadline, may, order)
 
     def run_maintenance(self, deadline: Deadline) -> tuple[DeletionResult, dict[str, RetentionResult]]:
         """The work of a schedule: resume deletions, then remove the files that are due from each output set. Can be stopped

@@ -1,0 +1,1 @@
+"""Removal of runs from everything that stores something of them."""

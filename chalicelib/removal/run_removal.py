@@ -1,0 +1,308 @@
+"""Removes a run: deletes it on request, or expires it. Every step can be repeated, and any call may be the last one of a process.
+
+A **deletion** first makes the run unreadable, in a few requests whatever its size, then removes it::
+
+    registration   a row: the schedule continues what a process leaves undone
+    mark           who, when, why, on S3; never removed (``runlog.deletion_marks``)
+    seal           takes the next number, as an append does: appends after it are refused
+    marker         an empty ``logs.txt``: the first object that every reader reads
+    rows           the marks in the tables: cold appends, reads of rows, and late notifications are refused
+    steps          everything in ``places``; of the objects the marker, the seal and empty ones in place of young segments stay, so that
+                   no writer finds its number free
+    the rest       20 minutes later, when no process that read the run before can still write (decision 0001): the steps again, then
+                   all objects
+
+An **expiry** has no marks, seal or marker, because its run was closed 20 minutes ago: the name may be used again. Decision 0058.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from chalicelib.catalog.runs import RunCatalog
+from chalicelib.deadline import Deadline
+from chalicelib.errors import DamagedLogError, DeadlineExceededError, ObjectNotFoundError, RunDeletedError
+from chalicelib.pipelines.files.generations import Generations
+from chalicelib.pipelines.files.key_layout import element
+from chalicelib.pipelines.files.table import TABLE, rows_of_partition
+from chalicelib.ports import (
+    DELETED,
+    Clock,
+    Database,
+    Delete,
+    Key,
+    ListedObject,
+    ObjectStore,
+    Put,
+    PutOptions,
+    Row,
+    Run,
+    SegmentIndex,
+)
+from chalicelib.removal.places import STEPS, STEPS_ON_EXPIRY
+from chalicelib.removal.run_steps import RemovalPass, RunSteps
+from chalicelib.runlog.artifact import artifact_metadata, find_artifact
+from chalicelib.runlog.attempts import read_start
+from chalicelib.runlog.compaction import RETIRE_AFTER_MS
+from chalicelib.runlog.deletion_marks import DeletionMark, DeletionOrder, find_mark, put_mark, replace_mark
+from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.legacy import without_caller
+from chalicelib.runlog.log_end import delete_all, list_all
+from chalicelib.runlog.writer import Writer
+
+REMOVALS = "#removals"
+"""The partition of registered removals in the table of pipelines' files, which S3 cannot restore either."""
+_OF_A_LOG = ("segment", "partial", "logs")
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A removal that is not complete. ``since_ms``: nothing of the run is older. ``order`` None: its run expired."""
+
+    run: Run
+    since_ms: int
+    begun_ms: int
+    order: DeletionOrder | None
+
+    @property
+    def key(self) -> Key:
+        """The key of its row."""
+        return registration_key(self.run)
+
+    def put(self) -> Put:
+        """The write of its row."""
+        row = {"fqn": self.run.fqn, "run_id": self.run.run_id, "since_ms": self.since_ms, "begun_ms": self.begun_ms}
+        order = {"by": self.order.by, "why": self.order.why} if self.order else {}
+        return Put(self.key, {"partition": self.key.partition, "at": self.key.sort, **row, **order})
+
+    @classmethod
+    def of_row(cls, row: Row) -> Registration:
+        """The inverse of ``put``."""
+        order = DeletionOrder(row["by"], row["why"]) if "by" in row else None
+        return cls(Run(row["fqn"], row["run_id"]), int(row["since_ms"]), int(row["begun_ms"]), order)
+
+    def mark(self) -> DeletionMark:
+        """The mark of a deletion."""
+        assert self.order
+        return DeletionMark(self.run.fqn, self.run.run_id, self.begun_ms, self.order.by, self.order.why)
+
+
+def registration_key(run: Run) -> Key:
+    """The key of a run's registration."""
+    return Key(TABLE, REMOVALS, f"{element(run.fqn)}:{element(run.run_id)}")
+
+
+class RunRemoval:
+    """Removes runs. ``steps`` has the steps of ``places``."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        layout: Layout,
+        writer: Writer,
+        runs: RunCatalog,
+        index: SegmentIndex,
+        database: Database,
+        clock: Clock,
+        generations: Generations,
+        steps: RunSteps,
+    ) -> None:
+        self._store, self._layout, self._writer, self._runs, self._index = store, layout, writer, runs, index
+        self._database, self._clock, self._generations, self._steps = database, clock, generations, steps
+
+    def delete(self, run: Run, order: DeletionOrder, deadline: Deadline) -> DeletionMark:
+        """Delete a run and its later attempts. From then on nobody reads them or appends to them. Returns the mark, with the counts of all. Raises
+        ObjectNotFoundError for an unknown run; DeadlineExceededError, UnavailableError: call it again, or leave the rest to the schedule."""
+        mark = self.begin(run, order)
+        for each in (run, *(Run(run.fqn, run_id) for run_id in mark.attempts)):
+            self.proceed(each, deadline)
+        return self.deletion(run) or mark
+
+    def begin(self, run: Run, order: DeletionOrder, *, has_attempts: bool = True) -> DeletionMark:
+        """Make a run unreadable, with its later attempts. Returns its mark. Raises as ``delete``. A few requests for each, and a LIST for 1,000
+        objects."""
+        mark = find_mark(self._store, run)
+        if mark and mark.is_done:
+            return mark
+        if mark is None:
+            self._check_access(run)
+        with without_caller():
+            found = self._attempts(run) if has_attempts and mark is None else ()
+            attempts = mark.attempts if mark else tuple(each.run_id for each in found)
+            if mark is None and not attempts and not self._exists(run):
+                raise ObjectNotFoundError(f"there is no such run run={run.fqn}/{run.run_id}")
+            new = DeletionMark(run.fqn, run.run_id, self._clock.now_ms(), order.by, order.why, attempts=attempts)
+            for run_id in attempts:
+                self._block(replace(new, run_id=run_id, attempts=()))
+            return self._block(mark or new)
+
+    def proceed(self, run: Run, deadline: Deadline) -> bool:
+        """Remove a run that is unreadable. Returns whether nothing is left of it. Raises DeadlineExceededError, UnavailableError."""
+        key = registration_key(run)
+        row = self._database.get_many([key]).get(key)
+        with without_caller():
+            return row is None or self._remove(Registration.of_row(row), deadline)
+
+    def deletion(self, run: Run) -> DeletionMark | None:
+        """The mark of a deleted run, with the counts of its attempts; it is done once all of them are. A GET for each."""
+        mark = find_mark(self._store, run)
+        if mark is None:
+            return None
+        attempts = [each for run_id in mark.attempts if (each := find_mark(self._store, Run(run.fqn, run_id)))]
+        counts = Counter(mark.counts)
+        for each in attempts:
+            counts.update(each.counts)
+        return replace(mark, counts=dict(counts), is_done=mark.is_done and all(each.is_done for each in attempts))
+
+    def expire(self, run: Run, since_ms: int, deadline: Deadline) -> None:
+        """Remove a run that was closed 20 minutes ago or earlier; its name may be used again. Raises UnavailableError: call it again, or leave
+        it to the schedule."""
+        registration = Registration(run, since_ms, self._clock.now_ms(), None)
+        self._database.put_many([registration.put()])
+        self._remove(registration, deadline)
+
+    def resume(self, deadline: Deadline) -> int:
+        """Continue all removals. Returns the number of runs of which nothing is left."""
+        done = 0
+        for row in rows_of_partition(self._database, REMOVALS):
+            deadline.check()
+            registration = Registration.of_row(row)
+            with without_caller():
+                if registration.order:
+                    self._block(registration.mark())
+                done += self._remove(registration, deadline)
+        return done
+
+    def _check_access(self, run: Run) -> None:
+        """Raises ForbiddenError for a log that OpenMetadata stored under a name of several pipelines, if the caller may not delete all of them."""
+        with suppress(RunDeletedError, DamagedLogError):
+            self._writer.tails.find(run)
+
+    def _exists(self, run: Run) -> bool:
+        if self._store.list(self._layout.run_prefix(run), limit=1).objects:
+            return True
+        try:
+            return self._runs.get(run) is not None
+        except RunDeletedError:
+            return True
+
+    def _attempts(self, first: Run) -> Iterator[Run]:
+        """The later attempts of a run."""
+        prefix, start_after = self._layout.later_attempts(first), ""
+        while True:
+            page = self._store.list_folders(prefix, start_after=start_after)
+            for key in (f"{prefix.rpartition('/')[0]}/{name}/logs.txt" for name in page.names):
+                parsed = self._layout.parse(key)
+                with suppress(DamagedLogError):
+                    start = read_start(self._store, self._layout, parsed.run) if parsed else None
+                    if parsed and start and start.first_run_id == first.run_id:
+                        yield parsed.run
+            if page.start_after is None:
+                return
+            start_after = page.start_after
+
+    def _block(self, mark: DeletionMark) -> DeletionMark:
+        """Make one run unreadable. Returns the mark that counts: that of the first request. A query and a GET if it is already."""
+        run = mark.run
+        try:
+            self._writer.tails.check_deleted(run)
+        except RunDeletedError:
+            return find_mark(self._store, run) or mark
+        objects = list(list_all(self._store, self._layout.run_prefix(run)))
+        key = registration_key(run)
+        if key not in self._database.get_many([key]):
+            times = [each.last_modified_ms for each in objects] + [ms for ms in [self._started_ms(run)] if ms]
+            order = DeletionOrder(mark.by, mark.why)
+            self._database.put_many([Registration(run, min(times, default=0), mark.deleted_ms, order).put()])
+        self._generations.mark_runs(run.fqn, [run.run_id])
+        mark = put_mark(self._store, mark)
+        if objects:
+            self._seal(run)
+            self._put_marker(run)
+        self._runs.mark_deleted(run, mark.deleted_ms)
+        self._index.put(run, [mark.entry()])
+        return mark
+
+    def _started_ms(self, run: Run) -> int:
+        with suppress(RunDeletedError):
+            row = self._runs.get(run)
+            if row:
+                return row.started_ms
+        return 0
+
+    def _seal(self, run: Run) -> None:
+        """Take the next number. A damaged log has no end: its marks alone refuse appends. A log of OpenMetadata alone is closed already."""
+        with suppress(RunDeletedError, DamagedLogError):
+            while True:
+                tail = self._writer.tails.find(run)
+                if tail.seal and tail.sequence == 0:
+                    return
+                self._writer.seal(run, DELETED, tail)  # then the search raises RunDeletedError
+
+    def _put_marker(self, run: Run) -> None:
+        key, epoch = self._layout.logs(run), 0
+        with suppress(DamagedLogError):
+            logs = find_artifact(self._store, key)
+            if logs and logs.is_deleted:
+                return
+            epoch = logs.epoch if logs else 0
+        metadata = artifact_metadata(0, 0, self._next_segment(run), epoch, DELETED, deleted=True)
+        self._store.put(key, b"", PutOptions(metadata))
+
+    def _next_segment(self, run: Run) -> int:
+        segments = list(self._layout.segments_among(run, list_all(self._store, self._layout.segments(run))))
+        return self._layout.sequence_of(run, segments[-1].key) + 1 if segments else 0
+
+    def _remove(self, registration: Registration, deadline: Deadline) -> bool:
+        """Whether nothing is left of the run."""
+        run, is_expiry = registration.run, registration.order is None
+        objects = list(list_all(self._store, self._layout.run_prefix(run)))
+        if is_expiry:
+            if self._is_another(registration, objects):
+                return self._unregister(registration, Counter())
+            self._runs.forget(run)
+        last = self._last(run, objects)
+        before_ms = self._clock.now_ms() - RETIRE_AFTER_MS
+        is_settled = is_expiry or max([registration.begun_ms, *(each.last_modified_ms for each in last)]) <= before_ms
+        segments = () if is_settled else self._layout.segments_among(run, objects)
+        emptied = frozenset(each.key for each in segments if each.last_modified_ms > before_ms)
+        last_keys = [each.key for each in last]
+        work = RemovalPass(run, registration.since_ms, frozenset(last_keys), emptied.difference(last_keys), deadline)
+        try:
+            for step in STEPS if not is_expiry else STEPS_ON_EXPIRY:
+                deadline.check()
+                getattr(self._steps, step)(work)
+        except DeadlineExceededError:
+            self._count(registration, work.counts, is_done=False)
+            raise
+        if not is_settled:
+            self._count(registration, work.counts, is_done=False)
+            return False
+        delete_all(self._store, last_keys)
+        work.counts["objects"] += len(last)
+        return self._unregister(registration, work.counts)
+
+    def _is_another(self, registration: Registration, objects: Sequence[ListedObject]) -> bool:
+        """Whether a new run has the name of an expired one. All objects of that were written 20 minutes before the expiry began."""
+        kinds = ((self._layout.parse(each.key), each.last_modified_ms) for each in objects)
+        written_ms = [modified_ms for parsed, modified_ms in kinds if parsed and parsed.kind in _OF_A_LOG]
+        return max(written_ms, default=0) > registration.begun_ms - RETIRE_AFTER_MS // 2
+
+    def _last(self, run: Run, objects: Sequence[ListedObject]) -> list[ListedObject]:
+        """The objects that go last, in one request: logs.txt and the segment with the highest number, which appends and readers check."""
+        tail = list(self._layout.segments_among(run, objects))[-1:]
+        return [each for each in objects if each.key == self._layout.logs(run) or each in tail]
+
+    def _unregister(self, registration: Registration, counts: Counter[str]) -> bool:
+        self._count(registration, counts, is_done=True)
+        self._database.transact([Delete(registration.key)])
+        return True
+
+    def _count(self, registration: Registration, counts: Counter[str], *, is_done: bool) -> None:
+        """Add to the counts of a deletion."""
+        mark = find_mark(self._store, registration.run) if registration.order and (is_done or +counts) else None
+        if mark:
+            replace_mark(self._store, replace(mark, counts=dict(Counter(mark.counts) + counts), is_done=is_done))

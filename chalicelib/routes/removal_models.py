@@ -1,0 +1,41 @@
+"""Responses of deletions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from chalicelib.routes.schemas import Count, ResponseModel
+
+DATASET_UNTIL = "the next job build_dataset has ended; by default it runs every night"
+LATE_UNTIL = "20 minutes have passed: a process that read the run before could still write; the schedule removes that"
+OUTSIDE = (
+    "copies that were forwarded to other systems, and messages to subscribers",
+    "logs that the client wrote to another store by its logging method",
+    "backups, restored tables, replicas, and object versions under Object Lock",
+    "datasets in other destinations, and files that users downloaded",
+    "lines in the spools of clients: the server refuses them",
+)
+
+
+class OutstandingRemoval(ResponseModel):
+    """Something that is removed later. No reader of the API sees it."""
+
+    what: str
+    until: str
+
+
+class RunDeletion(ResponseModel):
+    """A deletion. Whatever its state, the runs can neither be read nor appended to."""
+
+    state: Annotated[
+        Literal["deleted", "deleting"],
+        Field(description="deleting: too much for one request; repeat it, or wait for the schedule."),
+    ]
+    deletedAt: Annotated[Count, Field(description="Time of the first request, in milliseconds since the epoch.")]
+    deletedBy: str
+    reason: str | None
+    counts: Annotated[dict[str, Count], Field(description="What was removed, by kind, such as objects, rows, files.")]
+    outstanding: list[OutstandingRemoval]
+    outside: Annotated[list[str], Field(description="What lies outside of this installation, and is not removed.")]
