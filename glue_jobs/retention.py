@@ -28,14 +28,11 @@ from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 
 from chalicelib import composition
-from chalicelib.aws.clients import make_client
-from chalicelib.aws.dynamodb import Table
 from chalicelib.composition import Services
 from chalicelib.errors import InvalidInputError, RunlakeError
 from glue_jobs.expiration.expiry import ExpiringRun, Expiry, Outcome
 from glue_jobs.expiration.inventory import BucketInventory
 from glue_jobs.expiration.plan import Plan, read_plan
-from glue_jobs.expiration.rows import DynamoDbRows
 from glue_jobs.job_runtime.arguments import WRONG_ARGUMENTS, job_parser, parse_arguments
 from glue_jobs.job_runtime.environment import apply_environment, worker_environment
 from glue_jobs.job_runtime.interruption import run_interruptible
@@ -137,10 +134,7 @@ def _expired(
 
 def expiry_of(services: Services, plan_id: str) -> Expiry:
     """An ``Expiry`` with the services of this process."""
-    settings = services.settings
-    client = make_client("dynamodb", region=None)
-    rows = DynamoDbRows(Table(client, settings.runs_table), Table(client, settings.segments_table))
-    return Expiry(services.store, rows, services.writer, services.layout, services.clock, plan_id)
+    return Expiry(services.store, services.removal, services.writer, services.layout, services.clock, plan_id)
 
 
 def _worker(environment: Mapping[str, str]) -> Services:

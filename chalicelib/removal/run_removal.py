@@ -157,12 +157,18 @@ class RunRemoval:
             counts.update(each.counts)
         return replace(mark, counts=dict(counts), is_done=mark.is_done and all(each.is_done for each in attempts))
 
-    def expire(self, run: Run, since_ms: int, deadline: Deadline) -> None:
+    def expire(self, run: Run, deadline: Deadline) -> None:
         """Remove a run that was closed 20 minutes ago or earlier; its name may be used again. Raises UnavailableError: call it again, or leave
         it to the schedule."""
-        registration = Registration(run, since_ms, self._clock.now_ms(), None)
+        registration = Registration(run, 0, self._clock.now_ms(), None)
         self._database.put_many([registration.put()])
         self._remove(registration, deadline)
+
+    def is_expiring(self, run: Run) -> bool:
+        """Whether an expiry of the run was begun and is not complete. One read."""
+        key = registration_key(run)
+        row = self._database.get_many([key]).get(key)
+        return row is not None and Registration.of_row(row).order is None
 
     def resume(self, deadline: Deadline) -> int:
         """Continue all removals. Returns the number of runs of which nothing is left."""

@@ -7,22 +7,16 @@ does logs.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from chalicelib.errors import ObjectNotFoundError
 from chalicelib.ports import ObjectStore, PutOptions, Run
 from chalicelib.runlog.layout import Layout, is_key
-from chalicelib.runlog.log_end import list_all
 
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """``plan``: id of the retention plan, ``reason`` and ``rule`` are from it. ``lines`` is -1 if only reading the log could count them.
-
-    ``tail`` and ``tail_ms``: the highest segment number and when it was written, -1 if there was no segment; ``logs_etag``: of logs.txt. They
-    distinguish the leftovers of an interrupted deletion from a new run of the same name.
-    """
+    """``plan``: id of the retention plan, ``reason`` and ``rule`` are from it. ``lines`` is -1 if only reading the log could count them."""
 
     fqn: str
     run_id: str
@@ -34,9 +28,6 @@ class Tombstone:
     lines: int
     bytes: int
     objects: int
-    tail: int
-    tail_ms: int
-    logs_etag: str
 
 
 def put_tombstone(store: ObjectStore, layout: Layout, tombstone: Tombstone) -> None:
@@ -56,11 +47,3 @@ def find_tombstone(store: ObjectStore, layout: Layout, run: Run) -> Tombstone | 
         return Tombstone(**json.loads(store.get(key).body))
     except ObjectNotFoundError:
         return None
-
-
-def tombstones_of(store: ObjectStore, layout: Layout, fqn: str) -> Iterator[tuple[str, int]]:
-    """(run id, time of the write in ms) of a pipeline's tombstones. One LIST per 1,000."""
-    for found in list_all(store, layout.tombstones(fqn)):
-        parsed = layout.parse(found.key)
-        if parsed is not None:
-            yield parsed.run.run_id, found.last_modified_ms

@@ -1,15 +1,13 @@
-"""Deletes the objects of one run: checks them again, closes the run, writes a tombstone, deletes. Readers see a complete log
-until the last request.
+"""Expires one run: checks it again, closes it, writes a tombstone, removes it. Readers see a complete log until the last request.
 
-Every step can be repeated, and a deletion that was interrupted at any point continues to the same end::
+Every step can be repeated, and the schedule continues a removal that was interrupted::
 
     check        if the run differs from the plan, it is left unchanged
     close        an abandoned run gets a closed seal, which takes a number as an append does: either the seal was first, or the
-                 append. The run can be deleted 20 minutes later, when no writer that read the log before the seal can still be
+                 append. The run can be removed 20 minutes later, when no writer that read the log before the seal can still be
                  writing (decision 0001)
-    tombstone    before any deletion
-    rows         the run disappears from lists
-    objects      all but logs.txt and the last segment, which appends and readers check; then those two in one request
+    tombstone    before the removal
+    removal      see ``removal.run_removal``
 """
 
 from __future__ import annotations
@@ -17,18 +15,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
 
+from chalicelib.deadline import Deadline
 from chalicelib.errors import ObjectNotFoundError
 from chalicelib.ports import Clock, ListedObject, ObjectStore, Run
+from chalicelib.removal.run_removal import RunRemoval
 from chalicelib.runlog.artifact import Artifact, find_artifact
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS
 from chalicelib.runlog.layout import Layout
-from chalicelib.runlog.log_end import LogEnd, delete_all, list_all
+from chalicelib.runlog.log_end import LogEnd, list_all
 from chalicelib.runlog.segment import ABANDONED, CLOSED
-from chalicelib.runlog.tombstones import Tombstone, find_tombstone, put_tombstone
+from chalicelib.runlog.tombstones import Tombstone, put_tombstone
 from chalicelib.runlog.writer import Writer
-from glue_jobs.transforms.retention import UNFINISHED
 
 
 class Outcome(StrEnum):
@@ -61,13 +59,6 @@ class ExpiringRun:
         return Run(self.fqn, self.run_id)
 
 
-class CatalogRows(Protocol):
-    """The catalog's rows of a run."""
-
-    def forget(self, run: Run) -> None:
-        """Delete a run's rows, first those that lists are built from. Succeeds if there are none. Raises UnavailableError."""
-
-
 @dataclass(frozen=True, slots=True)
 class _RunState:
     """A run's current objects."""
@@ -85,12 +76,19 @@ class _RunState:
 class Expiry:
     """Expires the runs of a plan. ``clock`` is compared with the store's times; the 20 minutes allow for minutes of difference."""
 
-    def __init__(self, store: ObjectStore, rows: CatalogRows, writer: Writer, layout: Layout, clock: Clock, plan: str) -> None:
-        self._store, self._rows, self._writer, self._layout, self._clock, self._plan = store, rows, writer, layout, clock, plan
+    def __init__(self, store: ObjectStore, removal: RunRemoval, writer: Writer, layout: Layout, clock: Clock, plan: str) -> None:
+        self._store, self._removal, self._writer, self._layout, self._clock, self._plan = (
+            store,
+            removal,
+            writer,
+            layout,
+            clock,
+            plan,
+        )
 
     def expire(self, expiring: ExpiringRun) -> Outcome:
-        """Delete a run if it still is as planned. At most nine requests for a run of fewer than 1,000 objects and 25 segment
-        rows.
+        """Remove a run if it still is as planned, or if its removal was begun. At most twelve requests for a run of fewer than 1,000
+        objects and 25 segment rows.
 
         Raises UnavailableError (repeat the call), DamagedLogError (the run is left unchanged).
         """
@@ -98,16 +96,17 @@ class Expiry:
         state = self._look(run)
         if not state.objects:
             return Outcome.GONE
-        if not self._was_begun(run, state):
-            if not _is_as_planned(expiring, state):
-                return Outcome.CHANGED
-            outcome = self._closed(run, state)
-            if outcome is not None:
-                return outcome
-            self._write_down(expiring, state)
-        self._rows.forget(run)
-        self._delete(run, state)
+        if not _is_as_planned(expiring, state):
+            return Outcome.EXPIRED if self._removal.is_expiring(run) and self._continue(run) else Outcome.CHANGED
+        outcome = self._closed(run, state)
+        if outcome is not None:
+            return outcome
+        put_tombstone(self._store, self._layout, self._tombstone(expiring, state))
+        self._removal.expire(run, Deadline(self._clock))
         return Outcome.EXPIRED
+
+    def _continue(self, run: Run) -> bool:
+        return self._removal.proceed(run, Deadline(self._clock)) and not self._look(run).objects
 
     def _look(self, run: Run) -> _RunState:
         objects = list(list_all(self._store, self._layout.run_prefix(run)))
@@ -116,19 +115,6 @@ class Expiry:
         has_logs = any(each.key == self._layout.logs(run) for each in objects)
         logs = find_artifact(self._store, self._layout.logs(run)) if has_logs else None
         return _RunState(objects, logs, tail, self._layout.sequence_of(run, tail.key) if tail else -1)
-
-    def _was_begun(self, run: Run, state: _RunState) -> bool:
-        """Whether these objects remain of an earlier deletion, which deletes logs.txt and the last segment last."""
-        if state.logs and state.tail:
-            return False  # the log is still complete: treat the deletion as not begun
-        tombstone = find_tombstone(self._store, self._layout, run)
-        if tombstone is None:
-            return False
-        if state.logs:
-            return tombstone.logs_etag == state.logs.etag
-        if state.tail:
-            return (tombstone.tail, tombstone.tail_ms) == (state.tail_number, state.tail.last_modified_ms)
-        return all(each.key != self._layout.partial(run) for each in state.objects)  # no log, of this run or another
 
     def _closed(self, run: Run, state: _RunState) -> Outcome | None:
         """None if no append can follow, and none that began before the seal can still be writing."""
@@ -150,12 +136,6 @@ class Expiry:
         except ObjectNotFoundError:
             return None
 
-    def _write_down(self, expiring: ExpiringRun, state: _RunState) -> None:
-        """Write the tombstone; an earlier one keeps its reason."""
-        is_known = expiring.reason == UNFINISHED and find_tombstone(self._store, self._layout, expiring.run)
-        if not is_known:
-            put_tombstone(self._store, self._layout, self._tombstone(expiring, state))
-
     def _tombstone(self, expiring: ExpiringRun, state: _RunState) -> Tombstone:
         logs = state.logs
         assert logs
@@ -170,20 +150,9 @@ class Expiry:
             lines=-1 if logs.lines is None else logs.lines,
             bytes=logs.bytes,
             objects=len(state.objects),
-            tail=state.tail_number,
-            tail_ms=state.tail.last_modified_ms if state.tail else -1,
-            logs_etag=logs.etag,
         )
-
-    def _delete(self, run: Run, state: _RunState) -> None:
-        last = [each.key for each in (state.logs, state.tail) if each]
-        first = [each.key for each in state.objects if each.key not in last]
-        first += [each.key for each in list_all(self._store, self._layout.markers(run))]
-        delete_all(self._store, first)
-        if last:
-            self._store.delete_many(last)
 
 
 def _is_as_planned(expiring: ExpiringRun, state: _RunState) -> bool:
     """Bytes of a log never change, so a log of the same length is the same log."""
-    return state.logs is not None and state.logs.bytes == expiring.log_bytes
+    return state.logs is not None and not state.logs.is_deleted and state.logs.bytes == expiring.log_bytes

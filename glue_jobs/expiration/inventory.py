@@ -13,7 +13,6 @@ from itertools import groupby
 from chalicelib.ports import ListedObject, ObjectStore, Run
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.log_end import list_all
-from chalicelib.runlog.tombstones import tombstones_of
 from glue_jobs.transforms.retention import FINALIZED, OPEN
 
 _OF_THE_LOG = ("segment", "partial", "logs")
@@ -39,17 +38,16 @@ class BucketInventory:
                 return
             after = names[-1].removesuffix("/") + _BEHIND_A_FOLDER
 
-    def runs(self, folder: str) -> Iterator[tuple[Run, str, int, int, int, int, int, int | None]]:
+    def runs(self, folder: str) -> Iterator[tuple[Run, str, int, int, int, int, int]]:
         """A pipeline's runs as rows of ``transforms.retention.RUNS``, with the run first. Keys that belong to no run are skipped."""
         parsed = self.layout.parse(f"{folder}any/logs.txt")
         if parsed is None:
             return
-        tombstones = dict(tombstones_of(self.store, self.layout, parsed.run.fqn))
         below = (each for each in list_all(self.store, folder) if "/" in each.key[len(folder) :])
         for run_folder, listed in groupby(below, lambda each: _run_folder(each.key, folder)):
             of = self.layout.parse(run_folder + "logs.txt")
             if of is not None and self.layout.run_prefix(of.run) == run_folder:
-                yield of.run, *_summed(self.layout, of.run, listed), tombstones.get(of.run.run_id)
+                yield of.run, *_summed(self.layout, of.run, listed)
 
 
 def _run_folder(key: str, folder: str) -> str:

@@ -9,7 +9,7 @@ from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, Str
 from glue_jobs.transforms.retention_rules import DAY_MS, Keep, Rules
 
 FINALIZED, OPEN = "finalized", "open"
-AGE, COUNT, SIZE, UNFINISHED = "age", "count", "size", "unfinished"
+AGE, COUNT, SIZE = "age", "count", "size"
 DEFAULT_RULE = -1
 
 RUNS = StructType(
@@ -22,12 +22,11 @@ RUNS = StructType(
         StructField("objects", LongType(), False),
         StructField("log_bytes", LongType(), False),
         StructField("tail", LongType(), False),
-        StructField("tombstone_ms", LongType(), True),
     ]
 )
 """One row for each run, from the bucket's listing. ``status``: finalized, or open (compaction still has work). ``ended_ms``: time
 of the last write to the log, by S3's clock. ``bytes`` of all objects; ``log_bytes`` of logs.txt, and ``tail`` the highest segment
-number: -1 if there is none. ``tombstone_ms``: time of the run's tombstone, if it has one."""
+number: -1 if there is none."""
 
 EXPIRED = ("fqn", "run_id", "reason", "rule", "ended_ms", "bytes", "objects", "log_bytes", "tail")
 _RULES = StructType(
@@ -42,11 +41,7 @@ _RULES = StructType(
 
 def expired(runs: DataFrame, rules: Rules, now_ms: int) -> DataFrame:
     """The runs to expire: columns EXPIRED, ``reason`` age, count or size (the first that applies), ``rule`` by its index,
-    DEFAULT_RULE for the default. Running runs count among the newest and never expire.
-
-    ``unfinished``: the tombstone is newer than all remaining objects, so an earlier deletion was interrupted; rules no longer
-    apply.
-    """
+    DEFAULT_RULE for the default. Running runs count among the newest and never expire."""
     newest_first = Window.partitionBy("fqn").orderBy(F.desc("ended_ms"), F.desc("run_id"))
     ranked = (
         runs.select(*RUNS.fieldNames())
@@ -71,14 +66,8 @@ def _limits(runs: DataFrame, rules: Rules) -> DataFrame:
 
 
 def _reason(rules: Rules, now_ms: int) -> Column:
-    was_begun = F.col("tombstone_ms") >= F.col("ended_ms")
     may_go = (F.col("status") == FINALIZED) & (F.col("ended_ms") <= now_ms - rules.grace_ms)
     is_too_old = F.col("ended_ms") < now_ms - F.col("keep_days") * DAY_MS
     is_one_too_many = F.col("place") > F.col("keep_runs")
     does_not_fit = (F.col("place") > 1) & (F.col("bytes_up_to") > F.col("keep_bytes"))
-    return (
-        F.when(was_begun, UNFINISHED)
-        .when(may_go & is_too_old, AGE)
-        .when(may_go & is_one_too_many, COUNT)
-        .when(may_go & does_not_fit, SIZE)
-    )
+    return F.when(may_go & is_too_old, AGE).when(may_go & is_one_too_many, COUNT).when(may_go & does_not_fit, SIZE)

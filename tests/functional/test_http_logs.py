@@ -239,7 +239,7 @@ def test_a_download_of_an_unknown_run() -> None:
 
 
 def test_download_of_an_expired_run_returns_the_reason(world: World) -> None:
-    tombstone = Tombstone(FQN, RUN_ID, "age", 0, "plan-1", 2, 1, 3, 4, 5, 6, 7, "etag")
+    tombstone = Tombstone(FQN, RUN_ID, "age", 0, "plan-1", 2, 1, 3, 4, 5)
     put_tombstone(world.store, world.layout, tombstone)
     answer = get(f"{PATH}/download")
     assert (answer.status, answer.json["code"]) == (410, 410)

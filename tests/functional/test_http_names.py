@@ -90,7 +90,7 @@ def test_new_run_leaves_room_for_each_of_its_keys(world: World) -> None:
     run = Run("svc.a", "r" * room)
     assert post(path_of(*astuple(run)), "x\n", TEXT).status == 200
     assert post(path_of(*astuple(run)) + "/close", "").status == 200
-    tombstone = Tombstone(run.fqn, run.run_id, "age", 0, "plan-1", 2, 1, 3, 4, 5, 6, 7, "etag")
+    tombstone = Tombstone(run.fqn, run.run_id, "age", 0, "plan-1", 2, 1, 3, 4, 5)
     put_tombstone(world.store, world.layout, tombstone)
     assert find_tombstone(world.store, world.layout, run) == tombstone
 
@@ -98,7 +98,7 @@ def test_new_run_leaves_room_for_each_of_its_keys(world: World) -> None:
 def test_run_without_room_for_a_tombstone_has_none(world: World) -> None:
     room = 1024 - len(world.layout.tombstone(Run("svc.a", "")))
     run = Run("svc.a", "r" * (room + 1))
-    put_tombstone(world.store, world.layout, Tombstone(run.fqn, run.run_id, "age", 0, "plan-1", 2, 1, 3, 4, 5, 6, 7, "etag"))
+    put_tombstone(world.store, world.layout, Tombstone(run.fqn, run.run_id, "age", 0, "plan-1", 2, 1, 3, 4, 5))
     assert find_tombstone(world.store, world.layout, run) is None and keys(world) == []
 
 

@@ -246,7 +246,7 @@ def test_a_damaged_log_is_a_permanent_error(world: World) -> None:
 @pytest.mark.parametrize("query", ["", "?after=3", "?tail=2"])
 def test_stream_of_an_expired_run_is_a_permanent_error(world: World, query: str) -> None:
     """At once: no line follows. A new run of the same name is followed."""
-    put_tombstone(world.store, world.layout, Tombstone(RUN.fqn, RUN.run_id, "age", 0, "plan-1", 2, 1, 3, 4, 5, 6, 7, "etag"))
+    put_tombstone(world.store, world.layout, Tombstone(RUN.fqn, RUN.run_id, "age", 0, "plan-1", 2, 1, 3, 4, 5))
     before_ms = world.clock.now_ms()
     page = page_of(world).follow(query=query)
     assert page.is_done and "has expired" in page.error and page.requests == 1 and world.clock.now_ms() == before_ms

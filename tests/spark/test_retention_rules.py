@@ -32,17 +32,15 @@ EXPIRED = StructType(
 )
 
 
-def run(
-    fqn: str, run_id: str, age_days: float, size: int = 100, status: str = "finalized", buried_days: float | None = None
-) -> Any:
-    """A row of RUNS with this age of the newest object, and of its tombstone if it has one."""
+def run(fqn: str, run_id: str, age_days: float, size: int = 100, status: str = "finalized") -> Any:
+    """A row of RUNS with this age of the newest object."""
     ended_ms = NOW_MS - int(age_days * DAY_MS)
-    return fqn, run_id, status, ended_ms, size, 2, size, 1, None if buried_days is None else NOW_MS - int(buried_days * DAY_MS)
+    return fqn, run_id, status, ended_ms, size, 2, size, 1
 
 
 def went(row: Any, reason: str, rule: int) -> Any:
     """The row of EXPIRED for a row of RUNS."""
-    fqn, run_id, _, ended_ms, size, objects, log_bytes, tail, _ = row
+    fqn, run_id, _, ended_ms, size, objects, log_bytes, tail = row
     return fqn, run_id, reason, rule, ended_ms, size, objects, log_bytes, tail
 
 
@@ -108,11 +106,6 @@ def test_nothing_younger_than_the_grace_period_goes_whatever_the_rules_say(spark
     rules = read_rules('{"default": {"keep_runs": 1, "keep_days": 0.01}, "grace_days": 2}')
     rows = [run("p", str(number), age) for number, age in enumerate((0, 1, 1.9999, 2, 2.5))]
     check(spark, rules, rows, [went(row, "age", -1) for row in rows[3:]])
-
-
-def test_a_deletion_that_broke_off_goes_on_and_another_run_of_the_name_does_not(spark: SparkSession) -> None:
-    rows = [run("p", "left", 9, status="open", buried_days=1), run("p", "again", 1, buried_days=9), run("p", "other", 9)]
-    check(spark, Rules(), rows, [went(rows[0], "unfinished", -1)])
 
 
 def test_runs_of_one_second_have_an_order_too(spark: SparkSession) -> None:
