@@ -17,11 +17,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from chalicelib.errors import InvalidConfigurationError
+from chalicelib.runlog.deletion_marks import put_dataset_time
 from chalicelib.settings import Settings, load
 from glue_jobs.dataset.building import Builder, BuildResult, DatasetSpec
 from glue_jobs.dataset.committing import CommitConflictError
 from glue_jobs.dataset.destination import destination
-from glue_jobs.dataset.entries import APPEND, REWRITE, Entry, Layout
+from glue_jobs.dataset.entries import APPEND, REMOVAL, REWRITE, Entry, Layout
 from glue_jobs.dataset.files import Files
 from glue_jobs.dataset.small_files import MOST_FILES, Sizes
 from glue_jobs.dataset.writing import SESSION
@@ -45,10 +46,11 @@ _WRITES_A_FILE = 3
 
 
 def build(builder: Builder) -> BuildResult:
-    """Commit until nothing is new and no files remain to merge. Raises CommitConflictError."""
+    """Commit until nothing is new, no row of a deleted run is left and no files remain to merge. Raises CommitConflictError."""
     done = BuildResult()
     try:
         _repeat(builder.append, done)
+        _repeat(builder.remove, done)
         _repeat(builder.rewrite, done)
     finally:
         builder.add_counts(done)
@@ -126,6 +128,7 @@ def _summary(done: BuildResult, files: Files, started_s: float, before: Counter[
             "files_after": done.total(REWRITE, "files"),
             **{name: done.total(REWRITE, name) for name in ("rows", "bytes_out")},
         },
+        "removed": {"files_before": done.total(REMOVAL, "replaced"), "files_after": done.total(REMOVAL, "files")},
         "problems": dict(done.problems),
         "requests": dict(requests),
         "dollars": dollars(requests),
@@ -134,9 +137,12 @@ def _summary(done: BuildResult, files: Files, started_s: float, before: Counter[
 
 
 def run(session: SparkSession, spec: DatasetSpec, files: Files) -> BuildResult:
-    """Build the dataset with a session."""
+    """Build the dataset with a session, and record that rows of deleted runs are removed."""
+    began_ms = int(time.time() * 1000)
     with task_progress(session, NAME):
-        return build(_builder(session, files, spec))
+        done = build(_builder(session, files, spec))
+    put_dataset_time(clients_of(spec.options)[0].store, began_ms)
+    return done
 
 
 def _builder(session: SparkSession, files: Files, spec: DatasetSpec) -> Builder:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from chalicelib import composition
 from chalicelib.composition import Services
 from glue_jobs.catalog.catalog_repair import CORRECT, FAILED, GONE, REPAIRED, RUNS, SEGMENTS
+from glue_jobs.catalog.deletion_marks import restore_marks
 from glue_jobs.catalog.files import CHECKED_LAST, READ_FIRST
 from glue_jobs.catalog.task import FILES, MAX_REPORTED, Task
 from glue_jobs.datasource.selection import Names, Pattern
@@ -51,6 +52,8 @@ def rebuild(session: SparkSession, services: Services, arguments: argparse.Names
     """Do all requested work. Returns ``transforms.catalog.RESULTS``, one row for each outcome."""
     from glue_jobs.transforms.catalog import RESULTS, summarized
 
+    if not arguments.dry_run:  # first: a run that is being deleted is not repaired
+        restore_marks(services, lambda fqn: fqn in Names((Pattern(arguments.fqn or "*"),)))
     task, parts = Task(work_of(arguments), worker_environment()), []
     is_with_archive = arguments.only in (None, FILES) and not arguments.fqn
     slices = session.sparkContext.defaultParallelism
@@ -92,8 +95,8 @@ def _runs(session: SparkSession, services: Services, task: Task, arguments: argp
     plan = planned(runs, arguments.objects_a_task).persist()
     last = plan.agg(F.max("task")).first()
     tasks = (last[0] if last and last[0] is not None else 0) + 1
-    # The listing workers do not report requests: a LIST for each 1,000 objects of a pipeline, and one for its tombstones.
-    lists = plan.groupBy("fqn").agg((F.ceil(F.sum("objects") / 1000) + 1).alias("lists")).agg(F.sum("lists")).first()
+    # The listing workers do not report requests: a LIST for each 1,000 objects of a pipeline.
+    lists = plan.groupBy("fqn").agg(F.ceil(F.sum("objects") / 1000).alias("lists")).agg(F.sum("lists")).first()
     request_counter()["s3:ListObjectsV2"] += int(lists[0]) if lists and lists[0] else 0
     return plan.repartitionById(tasks, "task")
 

@@ -112,12 +112,12 @@ def replace_mark(store: ObjectStore, mark: DeletionMark) -> None:
     store.put(mark_key(mark.run), _text(mark), _JSON)
 
 
-def marked_runs(store: ObjectStore, fqn: str | None = None) -> Iterator[Run]:
-    """The deleted runs, of one pipeline or of all. One LIST per 1,000."""
+def marked_runs(store: ObjectStore, fqn: str | None = None, since_ms: int = 0) -> Iterator[Run]:
+    """The deleted runs, of one pipeline or of all, whose marks were written at a time or later. One LIST per 1,000."""
     prefix, start_after = MARKS + (f"{encode_name(fqn)}/" if fqn else ""), ""
     while True:
         page = store.list(prefix, start_after=start_after)
-        for found in page.objects:
+        for found in (each for each in page.objects if each.last_modified_ms >= since_ms):
             names = found.key.removeprefix(MARKS).removesuffix(".json").split("/")
             try:
                 yield checked_run(*(unquote(name, errors="strict") for name in names))

@@ -19,7 +19,7 @@ from chalicelib.aws.segment_index import entry_of_row, segment_rows
 from chalicelib.catalog.runs import shard_of
 from chalicelib.errors import StoreUnavailableError
 from chalicelib.ingestion.run_objects import known_since_ms
-from chalicelib.ports import Clock, ObjectStore, Run, SegmentEntry
+from chalicelib.ports import DELETED, Clock, ObjectStore, Run, SegmentEntry
 from chalicelib.runlog.compaction import RETIRABLE_MS
 from chalicelib.runlog.layout import Layout
 from glue_jobs.catalog.row_merging import is_ahead, merge_forward, names_to_change
@@ -99,6 +99,8 @@ class RunRepairer:
         inspector, repair_ = RunInspector(self.store, self.layout, run, self.threads), RunRepair(run)
         for _ in range(ATTEMPTS):
             seen, rows = self.items.run(run), self.items.segments(run)
+            if DELETED in {(seen or {}).get("seal"), *(row.get("reason") for row in rows)}:
+                return repair_  # its marks refuse everything else (decision 0058)
             inspection = inspector.inspect()
             repair_.problems = [f"{run.fqn}/{run.run_id}: {problem}" for problem in inspection.problems]
             if not inspection.exists:

@@ -14,12 +14,14 @@ from glue_jobs.dataset.entries import APPEND, REWRITE, STAGING, Entry, Layout, S
 from glue_jobs.dataset.explanations import RecordedExplanations
 from glue_jobs.dataset.files import Files
 from glue_jobs.dataset.publication import OUTPUT
+from glue_jobs.dataset.removal import MarkedRows
 from glue_jobs.dataset.row_tables import values_of
 from glue_jobs.dataset.runs import NewRuns, Work
 from glue_jobs.dataset.small_files import Sizes, bins
 from glue_jobs.dataset.tallies import Tally, tally
 from glue_jobs.dataset.write_tasks import WriteTask, write_events, write_tasks
 from glue_jobs.dataset.writing import rows_of_bins, stage
+from glue_jobs.datasource.clients import clients_of
 from glue_jobs.datasource.options import Options
 
 MAX_BINS = 64
@@ -60,6 +62,7 @@ class Builder:
         self._committer = Committer(files, spec.layout)
         self._explanations = RecordedExplanations(runs, now_s)
         self._runs = NewRuns(spec.options, self._explanations, now_s, live=spec.live)
+        self._marked = MarkedRows(files, self._committer, clients_of(spec.options)[0].store, spec.layout.buckets, now_s)
         self._problems: Tally = tally(session.sparkContext)
         self._requests: Tally = tally(session.sparkContext)
 
@@ -98,6 +101,10 @@ class Builder:
             stage(rows_of_bins(self._session, self._files, packed), self._files, attempt)
 
         return self._committer.commit(state, change, put_together)
+
+    def remove(self) -> Entry | None:
+        """Remove rows of deleted runs; None if there are none. Raises CommitConflictError."""
+        return self._marked.remove()
 
     def add_counts(self, done: BuildResult) -> None:
         """Add problems and requests to the result."""

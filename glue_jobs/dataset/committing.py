@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chalicelib.lines.version import LAYOUTS_VERSION
-from glue_jobs.dataset.entries import REWRITE, Added, DataFile, Entry, Layout, StagedFile, State
+from glue_jobs.dataset.entries import APPEND, REWRITE, Added, DataFile, Entry, Layout, StagedFile, State
 from glue_jobs.dataset.files import Files
 from glue_jobs.dataset.ledger import Ledger
 from glue_jobs.dataset.publication import Publisher, number_of
@@ -67,7 +67,7 @@ class Committer:
         added = self._staged(stage, attempt, change) if stage else ()
         counts = {**change.counts, "files": len(added), **_sizes(each.file for each in added)}
         removed = tuple(file.path for file in change.removed)
-        layouts = None if change.kind == REWRITE else LAYOUTS_VERSION
+        layouts = LAYOUTS_VERSION if change.kind == APPEND else None
         entry = Entry(number, attempt, change.kind, self._layout, change.offset, added, removed, counts, layouts)
         if not self.ledger.commit(entry):
             self._publisher.discard(attempt)

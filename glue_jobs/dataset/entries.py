@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from chalicelib.errors import DamagedLogError, InvalidConfigurationError
 
 VERSION = 2
-APPEND, REWRITE = "append", "rewrite"
+APPEND, REWRITE, REMOVAL = "append", "rewrite", "removal"
 STAGING, DATA = "_staging/", "data/"
 
 

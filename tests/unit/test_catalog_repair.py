@@ -10,14 +10,18 @@ from typing import Any
 
 import pytest
 
-from chalicelib.aws.run_catalog import row_of
-from chalicelib.aws.segment_index import entry_of_row
+from chalicelib.aws.run_catalog import deleted_item, row_of
+from chalicelib.aws.segment_index import entry_of_row, segment_rows
 from chalicelib.catalog.runs import shard_of
 from chalicelib.deadline import Deadline
+from chalicelib.errors import RunDeletedError
 from chalicelib.ports import PutOptions, Run, RunEnd, SegmentEntry, run_key
 from chalicelib.runlog.artifact import artifact_metadata
+from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.deletion_marks import DeletionMark, DeletionOrder
 from chalicelib.runlog.segment import metadata_of
 from glue_jobs.catalog.catalog_repair import CORRECT, FAILED, GONE, REPAIRED
+from glue_jobs.catalog.deletion_marks import restore_marks
 from glue_jobs.catalog.files import register_logs
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
 from tests.rebuild_harness import KEEP_S, Items, LiveSystem, live_through
@@ -506,10 +510,32 @@ def test_deleted_run_is_listed_by_nothing_while_its_last_objects_stay() -> None:
     assert files.delete("svc", RUN.fqn, Deadline(live.world.clock)).runs == 1
     live.notify()
     assert live.world.names(RUN), "nothing is left that a rebuild could find"
-    assert live.row(RUN) is None
+    with pytest.raises(RunDeletedError):
+        live.row(RUN)
     assert live.repairer(items).repair(RUN).problems == []
     assert items.runs == {} and items.rows == {}
     assert [result["counts"]["file_gone"] for result in register_logs(live.services, [RUN], dry_run=False)] == [1]
+
+
+@pytest.mark.behavior("A rebuild restores the marks of deleted runs.")
+def test_rebuild_restores_the_mark_that_refuses_a_deleted_run() -> None:
+    live, items = finished(LiveSystem()), Items()
+    live.services.removal.delete(RUN, DeletionOrder("ada"), Deadline(live.world.clock))
+    live.world.clock.advance(1300)
+    live.services.removal.resume(Deadline(live.world.clock))
+    live.world.index.clear()
+    live.catalog.forget(RUN)
+    assert restore_marks(live.services, lambda fqn: fqn != RUN.fqn) == 0
+    assert restore_marks(live.services, lambda fqn: True) == 1
+    with pytest.raises(RunDeletedError):
+        live.services.writer.append(RUN, Batch.from_text("late\n"))
+    with pytest.raises(RunDeletedError):
+        live.row(RUN)
+    items.runs[RUN] = deleted_item(RUN, START_MS)
+    items.put_segments(segment_rows(RUN, DeletionMark(RUN.fqn, RUN.run_id, 1, "ada").entry(), KEEP_S))
+    live.world.clock.advance(10**6)
+    before = items.snapshot()
+    assert live.repairer(items, prune=True).repair(RUN).outcome == CORRECT and items.snapshot() == before
 
 
 def test_a_run_of_thousands_of_one_line_segments() -> None:

@@ -1,0 +1,62 @@
+"""Rows of deleted runs leave the dataset by an entry of the ledger. Without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from chalicelib.ports import Run
+from chalicelib.runlog.deletion_marks import DeletionMark, put_mark
+from glue_jobs.dataset.committing import Change, Committer
+from glue_jobs.dataset.entries import APPEND, STAGING, Layout
+from glue_jobs.dataset.files import LocalFiles
+from glue_jobs.dataset.publication import OUTPUT
+from glue_jobs.dataset.removal import MarkedRows
+from glue_jobs.dataset.row_tables import values_of
+from glue_jobs.dataset.write_tasks import write_files
+from glue_jobs.datasource.schema import EVENTS, schema_of
+from tests.world import World
+
+GONE, OTHER = Run("svc.flow", "r1"), Run("svc.flow", "r2")
+
+
+@pytest.mark.behavior("Rows of a deleted run leave the dataset with the next job.")
+def test_rows_of_deleted_run_leave_the_dataset(tmp_path: Path) -> None:
+    world, files = World(), LocalFiles(tmp_path)
+    committer = Committer(files, Layout(4, "UTC", ""))
+    values = {run: values_of(run.fqn, 1_795_219_200, (), 4) for run in (GONE, OTHER)}
+    same = {"outcome": "succeeded", "level": "INFO", "logger": "app"}
+    rows = [
+        {
+            "fqn": run.fqn,
+            "run_id": run.run_id,
+            "line": line,
+            "message": f"{run.run_id} says",
+            "raw": f"{run.run_id} says\n".encode(),
+        }
+        | same
+        for line in range(3)
+        for run in (GONE, OTHER)
+    ]
+    events = pa.RecordBatch.from_pylist(rows, to_arrow_schema(schema_of(EVENTS)))
+    committer.commit(
+        committer.settled(),
+        Change(APPEND, {}),
+        lambda attempt: write_files(iter([events]), values, files, f"{STAGING}{attempt}/{OUTPUT}"),
+    )
+    removal = MarkedRows(files, committer, world.store, 4, lambda: world.clock.now_ms() / 1000)
+    assert removal.remove() is None
+    put_mark(world.store, DeletionMark(GONE.fqn, GONE.run_id, 1, "ada"))
+    entry = removal.remove()
+    assert entry and entry.counts["rows"] == 3 and removal.remove() is None
+    (path,) = (tmp_path / "data").rglob("*.parquet")
+    assert pq.read_table(path, partitioning=None)["run_id"].to_pylist() == ["r2"] * 3
+    assert not any(b"r1 says" in each.read_bytes() for each in tmp_path.rglob("*") if each.is_file())
+    world.clock.advance(7200)
+    removal.remove()
+    calls = world.store.calls["list"]
+    assert removal.remove() is None and world.store.calls["list"] == calls + 1
