@@ -27,7 +27,7 @@ _CRAFTED = [
     "\\",
     "a@b:c=d,e&",
 ]
-_FINDERS = finders(tuple(SHAPES))
+_FINDERS = finders(SHAPES)
 
 
 def masking(_: Function, size: int = 4 * MIB) -> list[Measure]:
@@ -78,7 +78,7 @@ def values(count: int) -> list[bytes]:
 
 
 def _values_ms(body: bytes, count: int) -> float:
-    found = finders(tuple(SHAPES), values_finder(values(count)) if count else ())
+    found = finders(SHAPES, values_finder(values(count)) if count else ())
     spent = statistics.median(cpu_s(lambda: mask(body, found)) for _ in range(5))
     return spent * 1000 * MIB / len(body)
 

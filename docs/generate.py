@@ -39,6 +39,7 @@ from chalicelib.explanation import explanation, families, ranking, run_explainer
 from chalicelib.ingestion import run_files
 from chalicelib.lines import field_names, formats
 from chalicelib.lines.timestamps import TimestampParser
+from chalicelib.masking import token_formats
 from chalicelib.routes import (
     archive_queries,
     budgets,
@@ -427,6 +428,22 @@ def _explanation_families() -> str:
     return _table(("rule", "family", "score", "of a line that says"), rows)
 
 
+def _token_formats() -> str:
+    """A row for each vendor; the literal of a webhook is an address, that of other tokens a part of the secret."""
+    by_vendor: dict[str, list[token_formats.TokenFormat]] = {}
+    for each in token_formats.FORMATS:
+        by_vendor.setdefault(each.name, []).append(each)
+    rows = (
+        (
+            f"`{name}`",
+            ", ".join(f"`{each.literal}`" for each in some),
+            ", ".join(sorted({each.checksum for each in some if each.checksum})) or "-",
+        )
+        for name, some in sorted(by_vendor.items())
+    )
+    return _table(("name", "literals", "checksum"), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     **{f"operations-{name.replace('_', '-')}": partial(_operations, name) for name in openapi.RESOURCES},
     "log-formats": _log_formats,
@@ -455,6 +472,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "coordination-permissions": _coordination_permissions,
     "explanation-places": _explanation_places,
     "explanation-families": _explanation_families,
+    "token-formats": _token_formats,
 }
 
 

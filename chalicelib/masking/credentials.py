@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from chalicelib.masking.text import BASE64, BASE64_URL, Span, Text, run_pattern
 
-ACCESS_KEY_KINDS = (b"AKIA", b"ASIA", b"ABIA", b"ACCA")
-_ACCESS_KEY_LETTERS, _SECRET_LETTERS = 20, 40
-_CAPITALS, _BETWEEN = run_pattern(rb"A-Z0-9"), run_pattern(rb" \t,:;|\"'")
+ACCESS_KEY_KINDS = (b"akia", b"asia", b"abia", b"acca")
+_SECRET_LETTERS = 40
+_ACCESS_KEY = re.compile(rb"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])")
+_ACCESS_KEY_BYTES = 21  # with the byte behind it
+_BETWEEN = run_pattern(rb" \t,:;|\"'")
 _MOST_BETWEEN = 8
 _LETTER = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _LETTER_OF_A_TOKEN = _LETTER | frozenset(b"_-")
@@ -34,36 +35,39 @@ _MOST_BEYOND = 64
 _PORT = re.compile(rb"\d{1,5}+(?:[/?#\s\"'<>,]|$)")
 
 
-def access_key_ids(text: Text, kind: bytes) -> Iterator[Span]:
-    """AWS access key ids with the prefix ``kind``: 20 capital letters and digits."""
-    at = text.find(kind, 0)
-    while at >= 0:
-        end = text.run(_CAPITALS, at, _ACCESS_KEY_LETTERS)
-        if end - at == _ACCESS_KEY_LETTERS and not _is_in(text, end, _LETTER) and not _is_in(text, at - 1, _LETTER):
-            yield at, end
-        at = text.find(kind, at + len(kind))
+def access_key_ids(text: Text, at: int, _: int, spans: list[Span]) -> int:
+    """AWS access key ids: one of four kinds, and 16 capital letters and digits."""
+    if end := _access_key_end(text, at):
+        spans.append((at, end))
+    return at + 4
 
 
-def secrets_after_access_keys(text: Text, kind: bytes) -> Iterator[Span]:
+def secrets_after_access_keys(text: Text, at: int, _: int, spans: list[Span]) -> int:
     """AWS secret keys: 40 characters after an access key id, as in ``AKIA…,wJalr…``."""
-    for _, id_end in access_key_ids(text, kind):
+    if id_end := _access_key_end(text, at):
         start = text.run(_BETWEEN, id_end, _MOST_BETWEEN)
         end = text.run(BASE64, start, _SECRET_LETTERS + 1)
         if start > id_end and end - start == _SECRET_LETTERS:
-            yield start, end
+            spans.append((start, end))
+    return at + 4
 
 
-def json_web_tokens(text: Text) -> Iterator[Span]:
+def _access_key_end(text: Text, at: int) -> int:
+    if _is_in(text, at - 1, _LETTER):
+        return 0
+    key = text.match(_ACCESS_KEY, at, _ACCESS_KEY_BYTES)
+    return key.end() if key else 0
+
+
+def json_web_tokens(text: Text, at: int, _: int, spans: list[Span]) -> int:
     """Header, payload and further parts, base64url separated by dots. The encoded header, a JSON object, begins with ``eyJ``."""
-    at = text.find(b"eyJ", 0)
-    while at >= 0:
-        end = at + 3
-        if not _is_in(text, at - 1, _LETTER_OF_A_TOKEN):
-            end = text.run(BASE64_URL, at)
-            if end - at >= _HEADER_LETTERS and (token_end := _parts(text, end)):
-                yield at, token_end
-                end = token_end
-        at = text.find(b"eyJ", end)
+    if not text.body.startswith(b"eyJ", at) or _is_in(text, at - 1, _LETTER_OF_A_TOKEN):
+        return at + 3
+    end = text.run(BASE64_URL, at)
+    if end - at >= _HEADER_LETTERS and (token_end := _parts(text, end)):
+        spans.append((at, token_end))
+        return token_end
+    return end
 
 
 def _parts(text: Text, header: int) -> int:
@@ -79,40 +83,35 @@ def _parts(text: Text, header: int) -> int:
     return end
 
 
-def bearer_tokens(text: Text) -> Iterator[Span]:
+def bearer_tokens(text: Text, at: int, _: int, spans: list[Span]) -> int:
     """16 characters or more after the word ``Bearer``."""
-    at = text.find_any_case(b"bearer", 0)
-    while at >= 0:
-        start = text.run(_BLANKS, at + 6, _MOST_BLANKS)
-        end = text.run(_TOKEN, start) if start > at + 6 else start
-        if end - start >= _BEARER_LETTERS:
-            yield start, end
-            start = end
-        at = text.find_any_case(b"bearer", start)
+    start = text.run(_BLANKS, at + 6, _MOST_BLANKS)
+    end = text.run(_TOKEN, start) if start > at + 6 else start
+    if end - start < _BEARER_LETTERS:
+        return start
+    spans.append((start, end))
+    return end
 
 
-def authorizations(text: Text) -> Iterator[Span]:
+def authorizations(text: Text, at: int, _: int, spans: list[Span]) -> int:
     """The credentials after the scheme of an ``Authorization`` header."""
-    at = text.find_any_case(b"authorization", 0)
-    while at >= 0:
-        end = at + 13
-        if head := text.match(_AFTER_AUTHORIZATION, end, _HEAD_BYTES):
-            end = text.run(_CREDENTIALS, head.end())
-            if end > head.end():
-                yield head.end(), end
-        at = text.find_any_case(b"authorization", end)
+    head = text.match(_AFTER_AUTHORIZATION, at + 13, _HEAD_BYTES)
+    if not head:
+        return at + 13
+    end = text.run(_CREDENTIALS, head.end())
+    if end > head.end():
+        spans.append((head.end(), end))
+    return end
 
 
-def passwords_in_urls(text: Text) -> Iterator[Span]:
+def passwords_in_urls(text: Text, at: int, _: int, spans: list[Span]) -> int:
     """``postgresql://user:THIS@host``. A password with an unescaped slash ends at the next ``@``; a possible port is no password."""
-    at = text.find(b"://", 0)
-    while at >= 0:
-        end = text.run(_USER, at + 3, _MOST_USER)
-        if text.body[end : end + 1] == b":":
-            start, end = _password_in_url(text, end + 1)
-            if start < end:
-                yield start, end
-        at = text.find(b"://", end - 1)  # the colon may be the next one's
+    end = text.run(_USER, at + 3, _MOST_USER)
+    if text.body[end : end + 1] == b":":
+        start, end = _password_in_url(text, end + 1)
+        if start < end:
+            spans.append((start, end))
+    return end - 1  # the colon may be the next one's
 
 
 def _password_in_url(text: Text, start: int) -> Span:

@@ -7,7 +7,6 @@ or at the end of its line; an unquoted one ends at white space, a quote or the s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from chalicelib.masking.text import BASE64, Span, Text
 
@@ -21,8 +20,7 @@ _HEAD = re.compile(
     rb"(?:\\{0,3}+[\"'])?"
     rb"(?:[ \t]{0,8}+(?:=>|:=|[=:])[ \t]{0,8}+|(?P<gap>[ \t]{1,8}+))"
     rb"(?:(?:bearer|basic|token)[ \t]{1,8}+(?=[^\s\"'\\]))?"
-    rb"(?P<quote>\\{0,3}+[\"'])?",
-    re.IGNORECASE,
+    rb"(?P<quote>\\{0,3}+[\"'])?"
 )
 _NAME_LETTERS = 64
 _AWS_SECRET_LETTERS = 40
@@ -36,43 +34,33 @@ _CLOSING = b")]},;&.\\"
 _OPENING = b"{[("
 
 
-def passwords(text: Text, word: bytes) -> Iterator[Span]:
+def passwords(word: bytes, text: Text, at: int, _: int, spans: list[Span]) -> int:
     """Values whose name ends in ``word``, one of ``WORDS``."""
-    for _, start, end in _pairs(text, word):
-        if not (word == b"pwd" and text.body.startswith(b"/", start)):  # PWD=/home/me
-            yield start, end
+    start, end = _value(text, word, at)
+    if start < end and not (word == b"pwd" and text.body.startswith(b"/", start)):  # PWD=/home/me
+        spans.append((start, end))
+    return end
 
 
-def aws_secret_keys(text: Text) -> Iterator[Span]:
+def aws_secret_keys(text: Text, at: int, _: int, spans: list[Span]) -> int:
     """Values of 40 characters named ``aws_secret_access_key``, ``SecretAccessKey`` or ``secret_key``."""
-    for name, start, end in _pairs(text, b"secret"):
-        if (
-            end - start == _AWS_SECRET_LETTERS
-            and b"key" in text.lowered[name:start]
-            and text.run(BASE64, start, end - start) == end
-        ):
-            yield start, end
-
-
-def _pairs(text: Text, word: bytes) -> Iterator[tuple[int, int, int]]:
-    """(position of the word in a name, start and end of the value). No text is read twice for the same word."""
-    at = text.find_any_case(word, 0)
-    while at >= 0:
-        start, end = _value(text, word, at)
-        if start < end:
-            yield at, start, end
-        at = text.find_any_case(word, end)
+    start, end = _value(text, b"secret", at)
+    if end - start == _AWS_SECRET_LETTERS and b"key" in text.lowered[at:start] and text.run(BASE64, start, end - start) == end:
+        spans.append((start, end))
+    return end
 
 
 def _value(text: Text, word: bytes, at: int) -> Span:
     """The span of the value after the word at ``at``; empty if there is none. The next search begins at its end."""
     behind = at + len(word)
-    head = text.match(_HEAD, behind, _HEAD_BYTES)
-    if head is None or (word == b"key" and not _is_secret_key(text, at)) or (head["gap"] and not _is_option(text, at)):
+    if word == b"key" and not _is_secret_key(text, at):
         return behind, behind
-    start, quote = head.end(), head["quote"]
-    if head["gap"] and text.body.startswith(b"-", start):
-        return behind, behind  # the next option
+    head = text.match_any_case(_HEAD, behind, _HEAD_BYTES)
+    if head is None:
+        return behind, behind
+    start, (gap, quote) = head.end(), head.groups()
+    if gap and (not _is_option(text, at) or text.body.startswith(b"-", start)):  # a hyphen: the next option
+        return behind, behind
     if not quote:
         return _bare(text, start)
     return start, text.run(_QUOTED.get(quote, _QUOTED_IN_QUOTES), start)

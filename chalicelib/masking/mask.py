@@ -11,14 +11,12 @@ from io import BytesIO
 from itertools import chain
 from typing import NamedTuple, overload
 
-from chalicelib.masking.shapes import MARKERS, NAMES, SecretFinder
+from chalicelib.masking.shapes import CONFIGURED_ORDER, MARKERS, Finders, shape_of
 from chalicelib.masking.text import Text
 
 _NEWLINE = b"\n"
 _MARKED = frozenset(MARKERS.values())
-_ORDER = {name: number for number, name in enumerate(NAMES)}
-_SORTED_BYTES = 4096
-"""Up to this length, sorting the findings is faster than merging them; in longer texts it would hold all of them in memory."""
+_ORDERED_MARKERS = tuple(MARKERS.values())
 
 
 class Edit(NamedTuple):
@@ -52,9 +50,9 @@ class Edits(Sequence[Edit]):
         start = 3 * range(len(self))[at]
         return Edit(*self._numbers[start : start + 3])
 
-    def append(self, edit: Edit) -> None:
-        """The edit must be after all others."""
-        self._numbers.extend(edit)
+    def append(self, start: int, end: int, length: int) -> None:
+        """Adds an edit, which must be after all others."""
+        self._numbers.extend((start, end, length))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,67 +65,60 @@ class Masked:
     edits: Sequence[Edit] = field(default=(), compare=False)
 
 
-class Finding(NamedTuple):
-    """A range of a batch that is masked, with the name of its shape."""
-
-    start: int
-    end: int
-    shape: str
-
-
-def mask(
-    body: bytes, finders: Sequence[tuple[str, SecretFinder]], read: Callable[[bytes], Text] = Text, *, has_edits: bool = True
-) -> Masked:
+def mask(body: bytes, finders: Finders, read: Callable[[bytes], Text] = Text, *, has_edits: bool = True) -> Masked:
     """Time and memory are linear in the body's length, for any content. ``read`` is for tests that count reads. ``has_edits``: whether the
     edits are needed, which take up to twice the body's bytes."""
-    counts: Counter[str] = Counter()
+    counts = [0] * len(MARKERS)
     masked, view, at, edits = BytesIO(), memoryview(body), 0, Edits()
-    for start, end, shape in secrets(read(body), finders):
-        secret = body[start:end]
+    for start, order, end in secrets(read(body), finders):
+        secret, marker = body[start:end], _ORDERED_MARKERS[order]
         if secret in _MARKED:
             continue  # a marker already, for example from the client
         masked.write(view[at:start])
-        length = masked.write(_replacement(secret, MARKERS[shape]))
+        length = masked.write(_replacement(secret, marker) if _NEWLINE in secret else marker)
         if has_edits:
-            edits.append(Edit(start, end, length))
-        counts[shape] += 1
+            edits.append(start, end, length)
+        counts[order] += 1
         at = end
-    if not counts:
+    if not at:
         return Masked(body, {})
     masked.write(view[at:])
-    return Masked(masked.getvalue(), dict(counts), edits)
+    return Masked(masked.getvalue(), _by_shape(counts), edits)
 
 
-def secrets(text: Text, finders: Sequence[tuple[str, SecretFinder]]) -> Iterator[Finding]:
-    """The findings in order. Overlapping findings are merged; the one that begins first gives the name."""
+def _by_shape(counts: Sequence[int]) -> dict[str, int]:
+    by_shape = Counter[str]()
+    for name, count in zip(MARKERS, counts, strict=True):
+        by_shape[shape_of(name)] += count
+    return dict(+by_shape)
+
+
+def secrets(text: Text, finders: Finders) -> Iterator[tuple[int, int, int]]:
+    """(start, order of the name, end) of each finding, in order. Overlapping findings are merged; the one that begins first gives the
+    name."""
     first, last, order = 0, 0, -1
     for start, its_order, end in _ranked(text, finders):
-        if order >= 0 and start < last:
-            last = max(last, end)
+        if start < last:
+            if end > last:
+                last = end
             continue
         if order >= 0:
-            yield Finding(first, last, NAMES[order])
+            yield first, order, last
         first, last, order = start, end, its_order
     if order >= 0:
-        yield Finding(first, last, NAMES[order])
+        yield first, order, last
 
 
-def _ranked(text: Text, finders: Sequence[tuple[str, SecretFinder]]) -> Iterable[tuple[int, int, int]]:
-    """(start, order of the shape, end) of every finding, sorted."""
-    if len(text) <= _SORTED_BYTES:
-        likely = [each for each in finders if text.has(each[1].anchor)]
-        return sorted([(start, _ORDER[name], end) for name, find in likely for start, end in find(text)])
-    return heapq.merge(*(_ranked_by_one(text, _ORDER[name], find) for name, find in finders))
-
-
-def _ranked_by_one(text: Text, order: int, find: SecretFinder) -> Iterator[tuple[int, int, int]]:
-    return ((start, order, end) for start, end in find(text))
+def _ranked(text: Text, finders: Finders) -> Iterable[tuple[int, int, int]]:
+    """(start, order of the name, end) of every finding, sorted."""
+    found = finders.scan(text)
+    if not finders.values:
+        return found
+    return heapq.merge(found, ((start, CONFIGURED_ORDER, end) for start, end in finders.values(text)))
 
 
 def _replacement(secret: bytes, by: bytes) -> bytes:
     """The marker on each line of the secret, so that lines are neither lost nor joined. Blank lines and carriage returns stay."""
-    if _NEWLINE not in secret:
-        return by
     return _NEWLINE.join(_masked_line(line, by) for line in secret.split(_NEWLINE))
 
 

@@ -11,7 +11,7 @@ from chalicelib.errors import InvalidNameError, RunlakeError, UnavailableError
 from chalicelib.masking.joined import joined_names
 from chalicelib.masking.mask import Masked, mask
 from chalicelib.masking.rules import MaskingRule, SecretName, value_lines
-from chalicelib.masking.shapes import NAMES, SHAPES, SecretFinder, finders, values_finder
+from chalicelib.masking.shapes import SHAPES, Finders, finders, values_finder
 from chalicelib.masking.values import ValueFinder
 from chalicelib.ports import Clock
 
@@ -48,7 +48,7 @@ class Masker:
     def mask(self, fqn: str, body: bytes, *, has_edits: bool = True) -> Masked:
         """Masks a batch of a pipeline for storage, see ``mask``. Raises UnavailableError if a value cannot be read."""
         rules, shapes = self._rules_for(fqn)
-        return mask(body, (*shapes, *finders((), self._values(rules))), has_edits=has_edits) if rules and body else Masked(body, {})
+        return mask(body, shapes._replace(values=self._values(rules)), has_edits=has_edits) if rules and body else Masked(body, {})
 
     def check_names(self, fqn: str, *names: str) -> None:
         """Raises InvalidNameError if a name of the pipeline, or several joined as parts of one key, contain a configured value, and
@@ -92,14 +92,14 @@ class Masker:
 
     def may_contain_secrets(self, body: bytes) -> bool:
         """Whether other rules could have stored this batch differently: it matches any shape, or a current value of any rule."""
-        everything = finders(tuple(SHAPES), self._values(self._rules))
+        everything = finders(SHAPES, self._values(self._rules))
         return bool(mask(body, everything).counts)
 
-    def _rules_of(self, fqn: str) -> tuple[Sequence[MaskingRule], tuple[tuple[str, SecretFinder], ...]]:
+    def _rules_of(self, fqn: str) -> tuple[Sequence[MaskingRule], Finders]:
         """The rules of a pipeline, and the finders of their shapes."""
         rules = [rule for rule in self._rules if rule.applies_to(fqn)]
         shapes = {shape for rule in rules for shape in rule.shapes}
-        return rules, finders([name for name in NAMES if name in shapes])
+        return rules, finders(shapes)
 
     def _values(self, rules: Sequence[MaskingRule]) -> ValueFinder | tuple[()]:
         """The finder of the rules' current values. Built again when the values change."""

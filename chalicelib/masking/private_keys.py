@@ -7,37 +7,43 @@ marker cannot hide the rest of a log.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from chalicelib.masking.text import Span, Text
 
 LONGEST_KEY_BYTES = 16 * 1024
 _BEGIN, _END, _HYPHENS = b"-----begin ", b"-----end ", b"-----"
+PEM_MARKERS = (_BEGIN, _END)
 _MOST_LABEL = 60
 _LABELS = (b"private key", b"private key block")
 
 
-def private_keys(text: Text) -> Iterator[Span]:
-    """Blocks with their markers, which may span lines. A block without END ends with the batch or after 16 KiB."""
-    begin, _ = _marker(text, _BEGIN, 0, len(text))
-    _, stray = _marker(text, _END, 0, min(LONGEST_KEY_BYTES, len(text) if begin < 0 else begin))
-    if stray >= 0:
-        yield 0, stray
-    while begin >= 0:
-        most = min(begin + LONGEST_KEY_BYTES, len(text))
-        _, end = _marker(text, _END, begin, most)
-        end = end if end >= 0 else most
-        yield begin, end
-        begin, _ = _marker(text, _BEGIN, end, len(text))
+def private_keys(text: Text, at: int, reached: int, spans: list[Span]) -> int:
+    """Blocks with their markers, which may span lines. A block without END ends with the batch or after 16 KiB; one without BEGIN begins
+    with the batch."""
+    if not text.lowered.startswith(_BEGIN, at):
+        stray = 0 if reached or at >= LONGEST_KEY_BYTES else _marker_end(text, at + len(_END))
+        if stray:
+            spans.append((0, stray))
+        return stray or reached
+    if not _marker_end(text, at + len(_BEGIN)):
+        return reached
+    most = min(at + LONGEST_KEY_BYTES, len(text))
+    end = _end_marker(text, at, most) or most
+    spans.append((at, end))
+    return end
 
 
-def _marker(text: Text, word: bytes, start: int, end: int) -> Span:
-    """The first marker of a private key that begins in [start, end); it may end shortly after ``end``. (-1, -1): none."""
-    at = text.find_any_case(word, start, end)
+def _end_marker(text: Text, start: int, end: int) -> int:
+    """The end of the first END marker that begins in [start, end); it may end shortly after ``end``. 0: none."""
+    at = text.find_any_case(_END, start, end)
     while at >= 0:
-        behind = at + len(word)
-        close = text.find_any_case(_HYPHENS, behind, behind + _MOST_LABEL)
-        if close >= 0 and text.lowered[behind:close].endswith(_LABELS):
-            return at, close + len(_HYPHENS)
-        at = text.find_any_case(word, behind, end)
-    return -1, -1
+        behind = at + len(_END)
+        if stop := _marker_end(text, behind):
+            return stop
+        at = text.find_any_case(_END, behind, end)
+    return 0
+
+
+def _marker_end(text: Text, behind: int) -> int:
+    """The end of the marker of a private key, whose label begins at ``behind``; 0 if it is another one."""
+    close = text.find_any_case(_HYPHENS, behind, behind + _MOST_LABEL)
+    return close + len(_HYPHENS) if close >= 0 and text.lowered[behind:close].endswith(_LABELS) else 0

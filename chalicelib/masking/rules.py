@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, TypeAdapter, ValidationError, field_validator
 
 from chalicelib.errors import InvalidConfigurationError
-from chalicelib.masking.shapes import SHAPES
+from chalicelib.masking.shapes import SHAPES, TOKENS
 
 MIN_VALUE_BYTES = 4
 _NAME = re.compile(r"(ssm|secretsmanager):[A-Za-z0-9/_.+=@:-]{1,2048}(#[A-Za-z0-9_.-]{1,255})?")
@@ -21,15 +21,15 @@ class MaskingRule(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     fqn: str = Field("*", min_length=1, max_length=1024)
-    shapes: tuple[str, ...] = tuple(SHAPES)
+    shapes: tuple[str, ...] = SHAPES
     values: tuple[SecretStr, ...] = ()
     values_from: tuple[str, ...] = ()
 
     @field_validator("shapes")
     @classmethod
     def _are_known(cls, shapes: tuple[str, ...]) -> tuple[str, ...]:
-        if unknown := sorted(set(shapes) - set(SHAPES)):
-            raise ValueError(f"unknown shapes: {', '.join(unknown)}; known: {', '.join(SHAPES)}")
+        if unknown := sorted({*shapes} - {*SHAPES, *TOKENS}):
+            raise ValueError(f"unknown shapes: {', '.join(unknown)}; known: {', '.join((*SHAPES, *TOKENS))}")
         return shapes
 
     @field_validator("values")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from itertools import chain
+from typing import NamedTuple
 
 from chalicelib.masking.credentials import (
     ACCESS_KEY_KINDS,
@@ -17,57 +17,72 @@ from chalicelib.masking.credentials import (
     secrets_after_access_keys,
 )
 from chalicelib.masking.key_value_secrets import WORDS, aws_secret_keys, passwords
-from chalicelib.masking.private_keys import private_keys
-from chalicelib.masking.text import Span, Text
+from chalicelib.masking.private_keys import PEM_MARKERS, private_keys
+from chalicelib.masking.scan import Anchor, Find, Scan
+from chalicelib.masking.token_formats import FORMATS, finders_of_tokens
 from chalicelib.masking.values import ValueFinder
 
-
-class SecretFinder(Protocol):
-    """Yields spans of secrets in order, without duplicates. Reads each byte a bounded number of times, for any input. ``anchor``: a
-    lowercase text without which there is no secret; empty if there is no such text."""
-
-    @property
-    def anchor(self) -> bytes: ...
-
-    def __call__(self, text: Text) -> Iterator[Span]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class ShapeFinder:
-    """A finder of one shape."""
-
-    anchor: bytes
-    find: Callable[[Text], Iterator[Span]]
-
-    def __call__(self, text: Text) -> Iterator[Span]:
-        return self.find(text)
-
-
-CONFIGURED = "configured-value"
-
-SHAPES: Mapping[str, tuple[SecretFinder, ...]] = {
-    "private-key": (ShapeFinder(b"-----", private_keys),),
-    "aws-secret-key": (
-        ShapeFinder(b"secret", aws_secret_keys),
-        *(ShapeFinder(kind.lower(), partial(secrets_after_access_keys, kind=kind)) for kind in ACCESS_KEY_KINDS),
-    ),
-    "aws-access-key-id": tuple(ShapeFinder(kind.lower(), partial(access_key_ids, kind=kind)) for kind in ACCESS_KEY_KINDS),
-    "jwt": (ShapeFinder(b"eyj", json_web_tokens),),
-    "bearer-token": (ShapeFinder(b"bearer", bearer_tokens), ShapeFinder(b"authorization", authorizations)),
-    "connection-string": (ShapeFinder(b"://", passwords_in_urls),),
-    "password": tuple(ShapeFinder(word, partial(passwords, word=word)) for word in WORDS),
-}
+CONFIGURED, VENDOR_TOKEN = "configured-value", "vendor-token"
+SHAPES = (
+    "private-key",
+    "aws-secret-key",
+    "aws-access-key-id",
+    VENDOR_TOKEN,
+    "jwt",
+    "bearer-token",
+    "connection-string",
+    "password",
+)
+TOKENS = tuple(dict.fromkeys(each.name for each in FORMATS))
+"""The parts of ``vendor-token``: a marker names the vendor whose secret has to be changed."""
 NAMES = (*SHAPES, CONFIGURED)
-MARKERS: Mapping[str, bytes] = {name: f"***{name}***".encode() for name in NAMES}
-"""The replacement for secrets of each shape."""
+_RANKED = tuple(chain.from_iterable(TOKENS if name == VENDOR_TOKEN else (name,) for name in NAMES))
+MARKERS: Mapping[str, bytes] = {name: f"***{name}***".encode() for name in _RANKED}
+"""The replacement for secrets of each shape, and for tokens of each vendor, in the order of findings."""
 
 
-def finders(shapes: Sequence[str], values: Sequence[bytes] | ValueFinder = ()) -> tuple[tuple[str, SecretFinder], ...]:
-    """(shape, finder) for the given shapes and one for all configured values, in the order of ``NAMES``."""
-    named = [(name, each) for name in SHAPES if name in shapes for each in SHAPES[name]]
-    if not values:
-        return tuple(named)
-    return (*named, (CONFIGURED, values if isinstance(values, ValueFinder) else values_finder(values)))
+CONFIGURED_ORDER = _RANKED.index(CONFIGURED)
+
+
+class Finders(NamedTuple):
+    """What is looked for in a text: shapes, and configured values."""
+
+    scan: Scan
+    values: ValueFinder | tuple[()] = ()
+
+
+def shape_of(name: str) -> str:
+    """The shape that a marker belongs to."""
+    return VENDOR_TOKEN if name in TOKENS else name
+
+
+def finders(names: Iterable[str], values: Sequence[bytes] | ValueFinder = ()) -> Finders:
+    """Finders of some shapes or vendors' tokens, and of configured values."""
+    selected = frozenset(names)
+    return Finders(_scan(selected), values if isinstance(values, ValueFinder) else values_finder(values) if values else ())
+
+
+@lru_cache(maxsize=16)
+def _scan(names: frozenset[str]) -> Scan:
+    return Scan(each for each in _anchors() if each.name in names or shape_of(each.name) in names)
+
+
+@lru_cache(maxsize=1)
+def _anchors() -> tuple[Anchor, ...]:
+    return tuple(Anchor(name, _RANKED.index(name), words, find) for name, words, find in _finders())
+
+
+def _finders() -> Iterator[tuple[str, tuple[bytes, ...], Find]]:
+    yield "private-key", PEM_MARKERS, private_keys
+    yield "aws-secret-key", (b"secret",), aws_secret_keys
+    yield "aws-secret-key", ACCESS_KEY_KINDS, secrets_after_access_keys
+    yield "aws-access-key-id", ACCESS_KEY_KINDS, access_key_ids
+    yield from ((name, (literal,), find) for name, literal, find in finders_of_tokens())
+    yield "jwt", (b"eyj",), json_web_tokens
+    yield "bearer-token", (b"bearer",), bearer_tokens
+    yield "bearer-token", (b"authorization",), authorizations
+    yield "connection-string", (b"://",), passwords_in_urls
+    yield from (("password", (word,), partial(passwords, word)) for word in WORDS)
 
 
 def values_finder(values: Sequence[bytes]) -> ValueFinder:

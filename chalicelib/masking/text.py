@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -35,10 +36,6 @@ class Text:
     def __len__(self) -> int:
         return len(self.body)
 
-    def has(self, word: bytes) -> bool:
-        """Whether a lowercase word occurs, in any case."""
-        return word in self.lowered
-
     def find(self, word: bytes, start: int, end: int | None = None) -> int:
         """The position of a word, case-sensitive; -1 if there is none."""
         return self.body.find(word, start, end)
@@ -52,14 +49,26 @@ class Text:
         found = of.find_matches_as_indexes(self.body[start:end], overlapping=True)
         return [(number, first + start, last + start) for number, first, last in found]
 
-    def run(self, of: RunPattern, start: int, max_bytes: int | None = None) -> int:
+    def words(self, of: Automaton, start: int, end: int) -> Sequence[tuple[int, int, int]]:
+        """(index of a word, its start and end, counted from ``start``) of lowercase words, in any case."""
+        return of.find_matches_as_indexes(self.lowered[start:end], overlapping=True)
+
+    def run(self, of: RunPattern, start: int, max_bytes: int = sys.maxsize >> 1) -> int:
         """The end of the run that begins at ``start``."""
-        found = of.match(self.body, start, len(self.body) if max_bytes is None else start + max_bytes)
+        found = of.match(self.body, start, start + max_bytes)
         return found.end() if found else start
+
+    def run_back(self, letters: bytes, at: int, max_bytes: int) -> int:
+        """The start of the run that ends at ``at``."""
+        return at - max_bytes + len(self.body[max(at - max_bytes, 0) : at].rstrip(letters)) + max(max_bytes - at, 0)
 
     def match(self, pattern: re.Pattern[bytes], start: int, max_bytes: int) -> re.Match[bytes] | None:
         """Matches a small pattern at ``start``, which sees at most ``max_bytes``."""
         return pattern.match(self.body, start, start + max_bytes)
+
+    def match_any_case(self, pattern: re.Pattern[bytes], start: int, max_bytes: int) -> re.Match[bytes] | None:
+        """The same of a pattern in lowercase."""
+        return pattern.match(self.lowered, start, start + max_bytes)
 
     def before(self, at: int, max_bytes: int) -> bytes:
         """The lowercase bytes before a position."""

@@ -323,7 +323,7 @@ def agents(raw: bytes) -> None:
 
 
 _VALUES = [b"hush-hush", b"hush-hush-hush", b"ge/he im+", b"aXVzaC1odXNo"]
-_FINDERS = finders(tuple(SHAPES), _VALUES)
+_FINDERS = finders(SHAPES, _VALUES)
 TARGETS: dict[str, Target] = {
     each.__name__: each
     for each in (bodies, packed, positions, cursors, notifications, names, parameters, documents, segments, masking, agents)

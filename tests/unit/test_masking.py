@@ -10,14 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.errors import InvalidConfigurationError, StoreUnavailableError
-from chalicelib.masking.mask import _SORTED_BYTES, Edit, Edits, mask
+from chalicelib.masking.mask import Edit, Edits, mask
 from chalicelib.masking.masker import VALUES_AGE_MS, Masker
 from chalicelib.masking.private_keys import LONGEST_KEY_BYTES
 from chalicelib.masking.rules import SecretName, parse_rules
+from chalicelib.masking.scan import WINDOW_BYTES
 from chalicelib.masking.shapes import SHAPES, finders
 from tests.support.clock import ManualClock
 
-ALL = finders(tuple(SHAPES))
+ALL = finders(SHAPES)
 ID, SECRET = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dGhlIHNpZ25hdHVyZQ"
 
@@ -291,10 +292,10 @@ def test_a_shape_alone_is_the_model(text: str) -> None:
         st.sampled_from([ID, f"{ID},{SECRET}", "token=a", "password", "=", f"Bearer {JWT}", "://a:b@", "\n", " x "]), max_size=12
     )
 )
-def test_short_and_long_texts_are_masked_alike(parts: list[str]) -> None:
-    """After a line that is long enough to merge findings instead of sorting them."""
-    line = "." * _SORTED_BYTES + "\n"
-    assert masked(line + "".join(parts)) == line + masked("".join(parts))
+def test_secrets_at_the_border_of_two_windows_are_masked(parts: list[str]) -> None:
+    text = "\n" + "".join(parts)
+    for size in range(WINDOW_BYTES - 40, WINDOW_BYTES + 1, 7):
+        assert masked("." * size + text) == "." * size + masked(text)
 
 
 def test_edits_are_a_compact_sequence() -> None:
