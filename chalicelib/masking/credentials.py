@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from chalicelib.masking.key_value_secrets import is_example
 from chalicelib.masking.text import BASE64, BASE64_URL, Span, Text, run_pattern
 
 ACCESS_KEY_KINDS = (b"akia", b"asia", b"abia", b"acca")
@@ -30,6 +31,9 @@ _CREDENTIALS = run_pattern(rb"^\s\"'\\")
 
 _USER = run_pattern(rb"^\s/?#\"'<>:@")
 _MOST_USER = 255
+_HTTP = (b"http", b"https")
+_TOKEN_LETTERS = 20
+_DIGIT = re.compile(rb"\d")
 _AUTHORITY, _BEYOND = run_pattern(rb"^\s/?#\"'<>"), run_pattern(rb"^\s\"'<>@")
 _MOST_BEYOND = 64
 _PORT = re.compile(rb"\d{1,5}+(?:[/?#\s\"'<>,]|$)")
@@ -99,17 +103,25 @@ def authorizations(text: Text, at: int, _: int, spans: list[Span]) -> int:
     if not head:
         return at + 13
     end = text.run(_CREDENTIALS, head.end())
-    if end > head.end():
+    if end > head.end() and not is_example(text.body[head.end() : end]):
         spans.append((head.end(), end))
     return end
 
 
 def passwords_in_urls(text: Text, at: int, _: int, spans: list[Span]) -> int:
-    """``postgresql://user:THIS@host``. A password with an unescaped slash ends at the next ``@``; a possible port is no password."""
-    end = text.run(_USER, at + 3, _MOST_USER)
-    if text.body[end : end + 1] == b":":
-        start, end = _password_in_url(text, end + 1)
-        if start < end:
+    """``postgresql://user:THIS@host`` and ``https://TOKEN@host``. A password with an unescaped slash ends at the next ``@``; a possible port is
+    no password."""
+    start = at + 3
+    end = text.run(_USER, start, _MOST_USER)
+    after = text.body[end : end + 2]
+    if after[:1] == b":":
+        if after != b":/":
+            start, end = _password_in_url(text, end + 1)
+            if start < end:
+                spans.append((start, end))
+    elif after[:1] == b"@" and end - start >= _TOKEN_LETTERS and text.before(at, 5).endswith(_HTTP):
+        user = text.body[start:end]
+        if not user.isalpha() and not user.isdigit() and _DIGIT.search(user):
             spans.append((start, end))
     return end - 1  # the colon may be the next one's
 

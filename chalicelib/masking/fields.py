@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from chalicelib.masking.key_value_secrets import may_name_secrets
 from chalicelib.masking.mask import Masked
 from chalicelib.masking.private_keys import LONGEST_KEY_BYTES
 
@@ -21,6 +22,8 @@ text."""
 LONGEST_LABEL_CHARS = 64
 """This many characters of a quoted name precede each value when it is masked. The end of a name makes its value secret."""
 _BETWEEN = ": "
+_PROBE = '"0a1b2c3d"'
+_VALUE, _NAME_KEYS = "value", ("name", "key", "Name", "Key")
 _json = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -39,7 +42,8 @@ _UNNAMED = _Label()
 class FieldMask:
     """Masks the fields of documents. ``counts``: number of masked secrets by shape.
 
-    A value is masked alone and as ``"name": value``, since its name may mark it as secret. The items of a list have the list's name.
+    A value is masked alone and as ``"name": value``, since its name may mark it as secret. The items of a list have the list's name; all in an
+    object that a name marks as secret is secret. ``{"name": "password", "value": …}`` names its value.
     Names of objects are masked like texts; names that become equal are numbered. A number that contains a secret becomes a text.
 
     The cost is linear in the masked text: a long name is scanned once, and its last ``LONGEST_LABEL_CHARS`` with each item of its list.
@@ -51,7 +55,28 @@ class FieldMask:
 
     def has_secrets(self, values: Iterable[object]) -> bool:
         """Whether any value may contain a secret, in one scan of all of them, since most batches have none. Does not count."""
-        return any(self._mask(piece).counts for piece in _pieces(_texts(list(values), "")))
+        return any(self._mask(piece).counts for piece in _pieces(self._texts(list(values), "", "")))
+
+    def _texts(self, value: object, label: str, secret: str) -> Iterator[str]:
+        """Every text that ``value`` masks, one or more lines for each."""
+        if isinstance(value, Mapping):
+            stated, secret = _stated_name(value), label if self._is_secret(label) else secret
+            for name, each in value.items():
+                yield name
+                full_label = _json(_name_of(name, stated)) + _BETWEEN
+                end = _end_of(full_label)
+                if end != full_label:
+                    yield full_label
+                yield from self._texts(each, end, secret)
+        elif isinstance(value, list | tuple):
+            for each in value:
+                yield from self._texts(each, label, secret)
+        elif value is not None and not isinstance(value, bool):
+            if isinstance(value, str):
+                yield value
+            yield label + _json(value)
+            if secret:
+                yield secret + _json(value)
 
     def text(self, text: str) -> str:
         """Masks a text that has no name."""
@@ -64,14 +89,25 @@ class FieldMask:
         """Masks a JSON value that has this name; returns the same object if it contains no secret."""
         return self._value(value, _UNNAMED if name is None else self._label(name))
 
-    def _value(self, value: object, label: _Label) -> object:
+    def _value(self, value: object, label: _Label, secret: _Label | None = None) -> object:
+        """``secret``: a name of an object around the value, if it marks the object as secret."""
         if isinstance(value, Mapping):
-            return self.masked_object(value, self.value)
+            stated, secret = _stated_name(value), label if self._is_secret(label.text) else secret
+            return self.masked_object(value, lambda each, name: self._value(each, self._label(_name_of(name, stated)), secret))
         if isinstance(value, list | tuple):
-            return [self._value(each, label) for each in value]
-        if isinstance(value, str):
-            return self._named(self.text(value), label)
-        return value if value is None or isinstance(value, bool) else self._named(value, label)
+            return [self._value(each, label, secret) for each in value]
+        if value is None or isinstance(value, bool):
+            return value
+        masked = self.text(value) if isinstance(value, str) else value
+        named = self._named(masked, secret) if secret else masked
+        return self._named(masked, label) if named is masked else named
+
+    def _is_secret(self, label: str) -> bool:
+        """Whether a name marks its values as secret."""
+        if not may_name_secrets(label):
+            return False
+        masked = self._masked(label + _PROBE)
+        return bool(masked.counts) and masked.edits[-1].end > _size(label)
 
     def masked_object(self, fields: Mapping[str, object], mask_value: Callable[[object, str], object]) -> dict[str, object]:
         """Masks the names of an object, and its values by ``mask_value(value, name)``."""
@@ -120,24 +156,13 @@ def _pieces(texts: Iterable[str]) -> Iterator[bytes]:
         yield bytes(piece)
 
 
-def _texts(value: object, label: str) -> Iterator[str]:
-    """Every text that ``FieldMask.value`` masks, one or more lines for each."""
-    if isinstance(value, Mapping):
-        for name, each in value.items():
-            yield name
-            full_label = _json(name) + _BETWEEN
-            end = _end_of(full_label)
-            if end != full_label:
-                yield full_label
-            yield from _texts(each, end)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _texts(each, label)
-    elif isinstance(value, str):
-        yield value
-        yield label + _json(value)
-    elif value is not None and not isinstance(value, bool):
-        yield label + _json(value)
+def _stated_name(value: Mapping[str, object]) -> str | None:
+    """The name that an object states for its ``value``."""
+    return next((name for key in _NAME_KEYS if isinstance(name := value.get(key), str)), None) if _VALUE in value else None
+
+
+def _name_of(name: str, stated: str | None) -> str:
+    return stated if stated is not None and name == _VALUE else name
 
 
 def _end_of(label: str) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple, overload
 from chalicelib.masking.shapes import CONFIGURED_ORDER, MARKERS, Finders, shape_of
 from chalicelib.masking.text import Text
 
-_NEWLINE = b"\n"
+_NEWLINE, _STARS = b"\n", b"***"
 _MARKED = frozenset(MARKERS.values())
 _ORDERED_MARKERS = tuple(MARKERS.values())
 
@@ -32,8 +32,8 @@ class Edits(Sequence[Edit]):
 
     __slots__ = ("_numbers",)
 
-    def __init__(self, edits: Iterable[Edit] = ()) -> None:
-        self._numbers = array("I", chain.from_iterable(edits))
+    def __init__(self, edits: Iterable[Edit] | array[int] = ()) -> None:
+        self._numbers = edits if isinstance(edits, array) else array("I", chain.from_iterable(edits))
 
     def __len__(self) -> int:
         return len(self._numbers) // 3
@@ -50,10 +50,6 @@ class Edits(Sequence[Edit]):
         start = 3 * range(len(self))[at]
         return Edit(*self._numbers[start : start + 3])
 
-    def append(self, start: int, end: int, length: int) -> None:
-        """Adds an edit, which must be after all others."""
-        self._numbers.extend((start, end, length))
-
 
 @dataclass(frozen=True, slots=True)
 class Masked:
@@ -68,22 +64,22 @@ class Masked:
 def mask(body: bytes, finders: Finders, read: Callable[[bytes], Text] = Text, *, has_edits: bool = True) -> Masked:
     """Time and memory are linear in the body's length, for any content. ``read`` is for tests that count reads. ``has_edits``: whether the
     edits are needed, which take up to twice the body's bytes."""
-    counts = [0] * len(MARKERS)
-    masked, view, at, edits = BytesIO(), memoryview(body), 0, Edits()
+    counts, numbers = [0] * len(MARKERS), array("I")
+    masked, view, at = BytesIO(), memoryview(body), 0
     for start, order, end in secrets(read(body), finders):
-        secret, marker = body[start:end], _ORDERED_MARKERS[order]
-        if secret in _MARKED:
+        if body.startswith(_STARS, start) and body[start:end] in _MARKED:
             continue  # a marker already, for example from the client
+        marker = _ORDERED_MARKERS[order]
         masked.write(view[at:start])
-        length = masked.write(_replacement(secret, marker) if _NEWLINE in secret else marker)
+        length = masked.write(marker if body.find(_NEWLINE, start, end) < 0 else _of_lines(body[start:end], marker))
         if has_edits:
-            edits.append(start, end, length)
+            numbers.extend((start, end, length))
         counts[order] += 1
         at = end
     if not at:
         return Masked(body, {})
     masked.write(view[at:])
-    return Masked(masked.getvalue(), _by_shape(counts), edits)
+    return Masked(masked.getvalue(), _by_shape(counts), Edits(numbers))
 
 
 def _by_shape(counts: Sequence[int]) -> dict[str, int]:
@@ -117,7 +113,7 @@ def _ranked(text: Text, finders: Finders) -> Iterable[tuple[int, int, int]]:
     return heapq.merge(found, ((start, CONFIGURED_ORDER, end) for start, end in finders.values(text)))
 
 
-def _replacement(secret: bytes, by: bytes) -> bytes:
+def _of_lines(secret: bytes, by: bytes) -> bytes:
     """The marker on each line of the secret, so that lines are neither lost nor joined. Blank lines and carriage returns stay."""
     return _NEWLINE.join(_masked_line(line, by) for line in secret.split(_NEWLINE))
 

@@ -7,12 +7,17 @@ marker cannot hide the rest of a log.
 
 from __future__ import annotations
 
+import re
+
 from chalicelib.masking.text import Span, Text
 
 LONGEST_KEY_BYTES = 16 * 1024
 _BEGIN, _END, _HYPHENS = b"-----begin ", b"-----end ", b"-----"
 PEM_MARKERS = (_BEGIN, _END)
 _MOST_LABEL = 60
+PUTTY = (b"private-lines:",)
+_PUTTY_HEAD = re.compile(rb"[ \t]{0,8}+\d{1,4}+\r?\n")
+_PUTTY_LINES = re.compile(rb"(?:[A-Za-z0-9+/=]++(?:\r?\n|\Z))*+")
 _LABELS = (b"private key", b"private key block")
 
 
@@ -29,6 +34,17 @@ def private_keys(text: Text, at: int, reached: int, spans: list[Span]) -> int:
     most = min(at + LONGEST_KEY_BYTES, len(text))
     end = _end_marker(text, at, most) or most
     spans.append((at, end))
+    return end
+
+
+def putty_keys(text: Text, at: int, _: int, spans: list[Span]) -> int:
+    """The lines after ``Private-Lines: 14`` of a key of PuTTY."""
+    head = text.match(_PUTTY_HEAD, at + len(PUTTY[0]), _MOST_LABEL)
+    if not head:
+        return at + len(PUTTY[0])
+    end = text.run(_PUTTY_LINES, head.end(), LONGEST_KEY_BYTES)
+    if end > head.end():
+        spans.append((head.end(), end))
     return end
 
 

@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 from itertools import chain
 from typing import NamedTuple
 
+from chalicelib.masking.commands import COMMANDS, IDENTIFIED, ORACLE_URLS, command_passwords, identified_by, oracle_passwords
 from chalicelib.masking.credentials import (
     ACCESS_KEY_KINDS,
     access_key_ids,
@@ -16,8 +17,9 @@ from chalicelib.masking.credentials import (
     passwords_in_urls,
     secrets_after_access_keys,
 )
-from chalicelib.masking.key_value_secrets import WORDS, aws_secret_keys, passwords
-from chalicelib.masking.private_keys import PEM_MARKERS, private_keys
+from chalicelib.masking.headers import COOKIE, SIGNATURES, cookies, signatures
+from chalicelib.masking.key_value_secrets import KEYS, WORDS, aws_secret_keys, passwords
+from chalicelib.masking.private_keys import PEM_MARKERS, PUTTY, private_keys, putty_keys
 from chalicelib.masking.scan import Anchor, Find, Scan
 from chalicelib.masking.token_formats import FORMATS, finders_of_tokens
 from chalicelib.masking.values import ValueFinder
@@ -31,6 +33,8 @@ SHAPES = (
     "jwt",
     "bearer-token",
     "connection-string",
+    "cookie",
+    "signature",
     "password",
 )
 TOKENS = tuple(dict.fromkeys(each.name for each in FORMATS))
@@ -74,6 +78,7 @@ def _anchors() -> tuple[Anchor, ...]:
 
 def _finders() -> Iterator[tuple[str, tuple[bytes, ...], Find]]:
     yield "private-key", PEM_MARKERS, private_keys
+    yield "private-key", PUTTY, putty_keys
     yield "aws-secret-key", (b"secret",), aws_secret_keys
     yield "aws-secret-key", ACCESS_KEY_KINDS, secrets_after_access_keys
     yield "aws-access-key-id", ACCESS_KEY_KINDS, access_key_ids
@@ -82,7 +87,12 @@ def _finders() -> Iterator[tuple[str, tuple[bytes, ...], Find]]:
     yield "bearer-token", (b"bearer",), bearer_tokens
     yield "bearer-token", (b"authorization",), authorizations
     yield "connection-string", (b"://",), passwords_in_urls
-    yield from (("password", (word,), partial(passwords, word)) for word in WORDS)
+    yield "cookie", COOKIE, cookies
+    yield "signature", SIGNATURES, signatures
+    yield from (("password", (word,), partial(passwords, word)) for word in (*WORDS, *KEYS))
+    yield from (("password", (command,), partial(command_passwords, command=command)) for command in COMMANDS)
+    yield "password", ORACLE_URLS, oracle_passwords
+    yield "password", IDENTIFIED, identified_by
 
 
 def values_finder(values: Sequence[bytes]) -> ValueFinder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 RunPattern = re.Pattern[bytes]
@@ -65,6 +65,10 @@ class Text:
     def match(self, pattern: re.Pattern[bytes], start: int, max_bytes: int) -> re.Match[bytes] | None:
         """Matches a small pattern at ``start``, which sees at most ``max_bytes``."""
         return pattern.match(self.body, start, start + max_bytes)
+
+    def matches(self, pattern: re.Pattern[bytes], start: int, end: int) -> Iterator[re.Match[bytes]]:
+        """All matches of a small pattern in [start, end)."""
+        return pattern.finditer(self.body, start, end)
 
     def match_any_case(self, pattern: re.Pattern[bytes], start: int, max_bytes: int) -> re.Match[bytes] | None:
         """The same of a pattern in lowercase."""

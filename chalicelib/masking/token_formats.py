@@ -7,6 +7,7 @@ masked too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache, partial
 from itertools import groupby
@@ -21,6 +22,7 @@ _DISTINCT = 6
 _WORD_LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
 
 _ESCAPES = frozenset((rb"\n", rb"\r", rb"\t"))
+_SAME = re.compile(rb"([A-Za-z])\1{9}")
 _FULL_STOP = ord(".")
 
 _DIGITS, _HEX, _UPPER, _LOWER = "0-9", "0-9a-f", "A-Z0-9", "a-z0-9"
@@ -78,13 +80,14 @@ FORMATS: tuple[TokenFormat, ...] = (
     *_rows("circleci", "CCIPAT_ CCIPRJ_", _WORD, 40),
     *_rows("buildkite", "bkua_", _HEX, 40),
     *_rows("sonarqube", "sqp_ squ_ sqa_", _HEX, 40),
-    *_rows("sourcegraph", "sgp_", _WORD, 40),
-    *_rows("sentry", "sntrys_", _ALNUM + "+/=_", 80),
+    *_rows("sourcegraph", "sgp_ sgp_local_", _HEX + "A-F_", 40),
+    *_rows("sentry", "sntrys_eyJ", _ALNUM + "+/=_", 80),
     *_rows("sentry", "sntryu_", _HEX, 64, 64),
     *_rows("harness", "pat. sat.", _DOTTED, 66),
     *_rows("octopus", "API-", _UPPER, 26, 26),
     *_rows("pulumi", "pul-", _HEX, 40, 40),
     *_rows("infracost", "ico-", _ALNUM, 32, 32),
+    *_rows("encoded-jwt", "ZXlK", _BASE64 + r"_\-", 60),
     # clouds and hosts
     *_rows("aws", "ABSK", _BASE64, 109),
     *_rows("aws", "bedrock-api-key-", _BASE64, 28),
@@ -99,7 +102,7 @@ FORMATS: tuple[TokenFormat, ...] = (
     *_rows("azure", "AzFu AzSe", _URL + "=", 6, 8, before=(42, 44), alphabet_before=_URL),
     *_rows("azure", "+ASb +AEh +AIoT AzCa", _BASE64, 6, 8, before=(33, 42), alphabet_before=_BASE64),
     *_rows("azure", "JQQJ9", _ALNUM + "=", 27, 31, before=(52, 52)),
-    *_rows("azure", ".webhook.office.com/webhookb2/", _PATH, 40, is_public=True),
+    *_rows("azure", ".webhook.office.com/webhookb2/", _PATH, 40, is_public=True, distinct=0),
     *_rows("alibaba", "LTAI", _ALNUM, 16, 24),
     *_rows("tencent", "AKID", _ALNUM, 32, 36),
     *_rows("yandex", "AQVN", _URL, 35),
@@ -123,7 +126,7 @@ FORMATS: tuple[TokenFormat, ...] = (
     *_rows("doppler", "dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit.", _DOTTED, 40),
     *_rows("1password", "ops_eyJ", _BASE64 + r"_\-", 200),
     *_rows("1password", "A3-", _UPPER + "-", 36, 37),
-    *_rows("age", "AGE-SECRET-KEY-1", _UPPER, 58, distinct=1),
+    *_rows("age", "AGE-SECRET-KEY-1", _UPPER, 58, distinct=0),
     # data
     *_rows("databricks", "dapi dkea dose", _HEX + "-", 32, 34),
     *_rows("snowflake", "ver:1-hint: ver:2-hint: ver:3-hint:", _BASE64 + "-", 40),
@@ -167,9 +170,9 @@ FORMATS: tuple[TokenFormat, ...] = (
     *_rows("slack", "xoxe- xoxe.xoxb-1- xoxe.xoxp-1-", _ALNUM + "-", 60),
     *_rows("slack", "xoxd-", _ALNUM + r"%+/=_\-", 60),
     *_rows("slack", "xapp-", _ALNUM + "-", 70),
-    *_rows("slack", "hooks.slack.com/services/ hooks.slack.com/workflows/ hooks.slack.com/triggers/", _PATH, 40, is_public=True),
-    *_rows("discord", "discord.com/api/webhooks/ discordapp.com/api/webhooks/", _PATH, 60, is_public=True),
-    *_rows("zapier", "hooks.zapier.com/hooks/catch/", _PATH, 10, is_public=True),
+    *_rows("slack", "hooks.slack.com/services/ hooks.slack.com/workflows/ hooks.slack.com/triggers/", _PATH, 40, is_public=True, distinct=0),
+    *_rows("discord", "discord.com/api/webhooks/ discordapp.com/api/webhooks/", _PATH, 60, is_public=True, distinct=0),
+    *_rows("zapier", "hooks.zapier.com/hooks/catch/", _PATH, 10, is_public=True, distinct=0),
     *_rows("telegram", ":AA", _URL, 33, 33, before=(8, 10), alphabet_before=_DIGITS),
     *_rows("twilio", "SK", _HEX + "A-F", 32, 32),
     *_rows("sendgrid", "SG.", _DOTTED, 66),
@@ -263,7 +266,7 @@ def _tokens(rows: tuple[_Row, ...], text: Text, at: int, _: int, spans: list[Spa
             continue
         if stop - first > fewest and body[stop - 1] == _FULL_STOP:
             stop -= 1
-        if len({*body[start:at], *body[first:stop]}) >= distinct:
+        if not distinct or (len({*body[start:at], *body[first:stop]}) >= distinct and not _SAME.search(body, first, stop)):
             spans.append((first if is_public else start, stop))
     return end
 

@@ -70,6 +70,33 @@ def masked(text: str) -> str:
         ("token => abc", "token => ***password***"),
         ("token: Bearer abc", "token: Bearer ***password***"),
         ('password="never closed and long', 'password="***password***'),
+        ("?key=1&app_key=abc", "?key=1&app_key=***password***"),
+        ('.option("password", "hunter2")', '.option("password", "***password***")'),
+        ('token: str = "abc"', 'token: str = "***password***"'),
+        ("<db-password>hunter2</db-password>", "<db-password>***password***</db-password>"),
+        ('<add key="DbPassword" value="hunter2"/>', '<add key="DbPassword" value="***password***"/>'),
+        # lists and objects
+        ('{"token": ["abc", "d"], "n": 1}', '{"token": ["***password***", "***password***"], "n": 1}'),
+        ('{"password": {"value": "x", "v": [12, null]}}', '{"password": {"value": "***password***", "v": [***password***, null]}}'),
+        ("{'secrets': 1, 'secret': {'a': ['b c']}}", "{'secrets': 1, 'secret': {'a': ['***password***']}}"),
+        ('"{\\"token\\": [\\"abc\\"], \\"n\\": 1}"', '"{\\"token\\": [\\"***password***\\"], \\"n\\": 1}"'),
+        (
+            '[{"name": "DB_PASSWORD", "value": "x"}, {"name": "A", "value": "y"}]',
+            '[{"name": "DB_PASSWORD", "value": "***password***"}, {"name": "A", "value": "y"}]',
+        ),
+        # addresses, headers, commands and statements
+        ("https://0a1b2c3d4e5f6a7b8c9d@ingest.io/1", "https://***connection-string***@ingest.io/1"),
+        ("jdbc:oracle:thin:scott/tiger1@//db:1521/x", "jdbc:oracle:thin:scott/***password***@//db:1521/x"),
+        ("Cookie: a=1; session=xyz", "Cookie: a=***cookie***; session=***cookie***"),
+        ("Set-Cookie: JSESSIONID=1a; Path=/; Secure", "Set-Cookie: JSESSIONID=***cookie***; Path=/; Secure"),
+        (f"?X-Amz-Signature={'0a1b' * 16}&x=1", "?X-Amz-Signature=***signature***&x=1"),
+        (f"?sv=2026&sig={'aB3%2B' * 8}%3D&se=1", "?sv=2026&sig=***signature***&se=1"),
+        ("curl -su 'me:hunter2' --user you:pw2 https://x", "curl -su 'me:***password***' --user you:***password*** https://x"),
+        ("mysqldump -h db -uroot -phunter2 sales", "mysqldump -h db -uroot -p***password*** sales"),
+        ("sshpass -p hunter2 ssh x; redis-cli -a abc ping", "sshpass -p ***password*** ssh x; redis-cli -a ***password*** ping"),
+        ("sqlplus -S scott/tiger1@db", "sqlplus -S scott/***password***@db"),
+        ("CREATE USER me IDENTIFIED BY 'x y'", "CREATE USER me IDENTIFIED BY '***password***'"),
+        ("ALTER ROLE me WITH PASSWORD 'x'", "ALTER ROLE me WITH PASSWORD '***password***'"),
     ],
 )
 def test_a_secret_is_masked(text: str, expected: str) -> None:
@@ -91,12 +118,33 @@ def test_a_secret_is_masked(text: str, expected: str) -> None:
         "http://host:8080/a@b https://host/x:y@z http://h:80?a@b s3://bucket/key:a@b",
         "eyJ is no token, nor is eyJhbGciOiJIUzI1NiJ9 or eyJhbGciOiJIUzI1NiJ9.x or a.eyJ.b",
         "bearer of bad news; Bearer realm",
+        "password=${DB_PASSWORD} token: $TOKEN api_key={{ key }} secret=<your-secret> pwd=**** --token $(cat x) password=null",
+        "next_token=abc nextPageToken: x continuation-token=y idempotency_key=9 cache key: a/b partition_key=4 api_key=4711",
+        "the token: [main] started; token: {}; secret: []; unexpected token: }; io.jsonwebtoken:api",
+        "https://someone@host/x abfss://raw-data-2026-landing@account/x git@github.com:a/b.git http://averylongusername@h",
+        "cookie: yes, please; cookies=3; signature=f(x); method signature: (int) -> str; sig=5",
+        "curl -u $USER:$PASS x; curl -u me https://x; mysql -P3306 -p db; rows identified by name; <password/>",
         "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
         "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
     ],
 )
 def test_text_without_secrets_is_unchanged(text: str) -> None:
     assert masked(text) == text
+
+
+def test_value_on_other_lines_is_masked() -> None:
+    for text, expected in {
+        "<token>\n  abc\n</token>\n": "<token>\n  ***password***\n</token>\n",
+        '"token": [\n  "a",\n  "b"\n]\n': '"token": [\n  "***password***",\n  "***password***"\n]\n',
+        '"token":\n  "a"\n': '"token":\n  "***password***"\n',
+        "env:\n- name: DB_PASSWORD\n  value: a\n": "env:\n- name: DB_PASSWORD\n  value: ***password***\n",
+        "password: |\n  a b\n  c\nx: 1\n": "password: |\n  ***password***\n***password***\nx: 1\n",
+        "run --password \\\n  a\n": "run --password \\\n  ***password***\n",
+        "Private-Lines: 2\nAAAA\nBBBB\nPrivate-MAC: 0\n": "Private-Lines: 2\n***private-key***\n***private-key***\nPrivate-MAC: 0\n",
+        "curl -X POST \\\n  -u me:a x\n": "curl -X POST \\\n  -u me:***password*** x\n",
+    }.items():
+        assert masked(text) == expected
+        assert masked(expected) == expected
 
 
 def key(kind: str = "RSA PRIVATE KEY", newline: str = "\n", lines: int = 3) -> str:
@@ -233,10 +281,17 @@ def test_error_of_a_rule_contains_no_value(text: str, field: str) -> None:
 PIECES = st.sampled_from([
     " ", "  ", "\n", "\r\n", "x", "=", ":", ",", ";", "&", '"', "'", "\\", "@", "/", ".", "-", "_", "(", ")", "{", "}", "é",
     "password", "token=", "secret: ", "api_key=", "a=1", "hunter2", '"password": "', "--token ", "Bearer ", "Authorization: ",
+    '"token": [', '{"a": ', "]", "Cookie: ", "curl -u ", "<token>", "</", "***password***", "value=", "name=", "https://", "|\n",
     "postgresql://", "http://h:80/", "me:pw@", ID, SECRET, JWT, "eyJ", "AKIA",
     "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "-----", "QUJD\n",
 ])  # fmt: skip
 TEXTS = st.lists(PIECES, max_size=40).map("".join)
+
+
+@given(TEXTS | st.binary(max_size=200).map(lambda raw: raw.decode("latin-1")))
+def test_masked_twice_is_masked_once(text: str) -> None:
+    once = masked(text)
+    assert masked(once) == once
 
 
 @given(TEXTS | st.binary(max_size=200).map(lambda raw: raw.decode("latin-1")))

@@ -11,21 +11,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chalicelib.masking import credentials, key_value_secrets
+from chalicelib.masking import commands, credentials, headers, key_value_secrets, private_keys
 from chalicelib.masking.mask import mask
 from chalicelib.masking.shapes import SHAPES, finders
 from chalicelib.masking.text import Automaton, RunPattern, Text
 from tests.sampling import examples
 
 ALL = finders(SHAPES, [b"hush-hush", b"aaaaaaaaab"])
-MOST_A_BYTE = 60
-"""Reads per byte, on average: a word can stand at every seventh, and two finders look at 80 bytes after it."""
+MOST_A_BYTE = 80
+"""Reads per byte, on average: a word can stand at every fourth, and its finder looks at 120 bytes after it and 64 before."""
 SMALL, LARGE = 1_200, 12_000
 
 ANCHORS = [
     "password", "passwd", "_pass", "pwd", "secret", "token", "api_key", "key", "AKIA", "ASIA", "eyJ", "bearer ", "authorization: ", "://",
     "://a:", "://:", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "-----",
-    "glpat-gldt-", "ver:1-hint:", "Q~", "A" * 22, "hooks.slack.com/services/",
+    "token:[", '"token":{"a":', "<token>", '("token","', "curl -u a:b", "mysql -p", "cookie: a=", "&sig=", "identified by ", "jdbc:oracle:thin:a/b@",
+    "private-lines: 1\n", "name=token value=", "glpat-gldt-", "ver:1-hint:", "Q~", "A" * 22, "hooks.slack.com/services/",
 ]  # fmt: skip
 FILLS = [
     "", " ", "=", ":", "='", '="', '=\\"', "=\\", ": ", "\\", "\\\\", '"', "'", "a", "A", "A1B2", ".", "..", ".eyJ", "@", "/", "&", "&a", ",a",
@@ -65,6 +66,10 @@ class Counted(Text):
     def match_any_case(self, pattern: re.Pattern[bytes], start: int, max_bytes: int) -> re.Match[bytes] | None:
         self.looks += min(max_bytes, len(self) - start)
         return super().match_any_case(pattern, start, max_bytes)
+
+    def matches(self, pattern: re.Pattern[bytes], start: int, end: int) -> Iterator[re.Match[bytes]]:
+        self.looks += end - start
+        return super().matches(pattern, start, end)
 
     def before(self, at: int, max_bytes: int) -> bytes:
         self.looks += max_bytes
@@ -147,8 +152,13 @@ def test_the_count_can_fail() -> None:
     assert read.looks > most(len(body))
 
 
-RUNS = [value for module in (credentials, key_value_secrets) for value in vars(module).values() if isinstance(value, re.Pattern)]
-RUNS += list(key_value_secrets._QUOTED.values())
+RUNS = [
+    value
+    for module in (commands, credentials, headers, key_value_secrets, private_keys)
+    for value in vars(module).values()
+    if isinstance(value, re.Pattern)
+]
+RUNS += [*key_value_secrets._QUOTED.values(), *commands._OPTIONS.values()]
 
 
 @pytest.mark.parametrize("pattern", RUNS, ids=lambda pattern: pattern.pattern.decode())

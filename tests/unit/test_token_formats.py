@@ -41,7 +41,7 @@ def test_text_that_resembles_a_token_is_unchanged() -> None:
     for form in FORMATS:
         token = token_of(form)
         texts = [f"{form.literal} is a prefix"]
-        if form.fewest and form.distinct > 1:
+        if form.fewest and form.distinct:
             texts += [token[: 1 - form.fewest], f"{form.literal}{'x' * form.fewest}"]
         if form.literal[0].isalnum() and not form.is_public and "." not in form.literal:
             texts.append(f"word{token}")
