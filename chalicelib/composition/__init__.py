@@ -204,11 +204,10 @@ class Services:
 
     @cached_property
     def identities(self) -> BatchFingerprints:
-        """Fingerprints of batches. Without the setting no batch was ever masked; with an empty list one may have been."""
+        """Fingerprints of batches. Whatever the setting is now, an earlier attempt of a batch may have been masked."""
         from chalicelib.runlog.fingerprints import BatchFingerprints
 
-        keys = self.settings.signing_keys
-        return BatchFingerprints(keys, self.masker.may_contain_secrets) if self.settings.masking else BatchFingerprints(keys)
+        return BatchFingerprints(self.settings.signing_keys, lambda sent: self.masker.may_contain_secrets(sent))
 
     @cached_property
     def signer(self) -> PositionSigner:

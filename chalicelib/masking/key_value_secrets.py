@@ -121,6 +121,14 @@ def may_name_secrets(name: str) -> bool:
     return b"key" in lowered or any(word in lowered for word in WORDS)
 
 
+def value_start(text: Text, at: int, behind: int) -> int:
+    """Where a value may begin after a word from ``at`` to ``behind``; -1 if there is none."""
+    head = text.match_any_case(_HEAD, behind, _HEAD_BYTES)
+    if not head or (head["gap"] and not _is_option(text, at)) or not text.body[head.end() : head.end() + 1].strip():
+        return -1
+    return head.end()
+
+
 def _value(text: Text, word: bytes, at: int) -> Span:
     """The span of the value after the word at ``at``; empty if there is none. The next search begins at its end."""
     behind = at + len(word)

@@ -11,7 +11,7 @@ from chalicelib.errors import InvalidNameError, RunlakeError, UnavailableError
 from chalicelib.masking.joined import joined_names
 from chalicelib.masking.mask import Masked, mask
 from chalicelib.masking.rules import MaskingRule, SecretName, value_lines
-from chalicelib.masking.shapes import SHAPES, Finders, finders, values_finder
+from chalicelib.masking.shapes import Finders, compared, finders, values_finder
 from chalicelib.masking.values import ValueFinder
 from chalicelib.ports import Clock
 
@@ -91,13 +91,13 @@ class Masker:
         return masked.body.decode(errors="surrogatepass") if masked.counts else text
 
     def may_contain_secrets(self, body: bytes) -> bool:
-        """Whether other rules could have stored this batch differently: it matches any shape, or a current value of any rule."""
-        everything = finders(SHAPES, self._values(self._rules))
-        return bool(mask(body, everything).counts)
+        """Whether other rules, or the version before this one, could have stored this batch differently: it matches any shape, or a current
+        value of any rule."""
+        return bool(mask(body, Finders(compared(), self._values(self._rules))).counts)
 
     def _rules_of(self, fqn: str) -> tuple[Sequence[MaskingRule], Finders]:
         """The rules of a pipeline, and the finders of their shapes."""
-        rules = [rule for rule in self._rules if rule.applies_to(fqn)]
+        rules = [rule for rule in self._rules if rule.applies_to(fqn) and not rule.retired]
         shapes = {shape for rule in rules for shape in rule.shapes}
         return rules, finders(shapes)
 

@@ -16,7 +16,8 @@ _NAME = re.compile(r"(ssm|secretsmanager):[A-Za-z0-9/_.+=@:-]{1,2048}(#[A-Za-z0-
 
 
 class MaskingRule(BaseModel):
-    """``fqn`` is a pattern (``*``, ``?``, ``[…]``) for the whole name. Default of ``shapes``: all."""
+    """``fqn`` is a pattern (``*``, ``?``, ``[…]``) for the whole name. Default of ``shapes``: all. ``retired``: masks nothing; its values only
+    serve to recognize batches that it masked before."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -24,6 +25,7 @@ class MaskingRule(BaseModel):
     shapes: tuple[str, ...] = SHAPES
     values: tuple[SecretStr, ...] = ()
     values_from: tuple[str, ...] = ()
+    retired: bool = False
 
     @field_validator("shapes")
     @classmethod

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from itertools import chain
 from typing import NamedTuple
 
-from chalicelib.masking.commands import COMMANDS, IDENTIFIED, ORACLE_URLS, command_passwords, identified_by, oracle_passwords
-from chalicelib.masking.credentials import (
-    ACCESS_KEY_KINDS,
-    access_key_ids,
-    authorizations,
-    bearer_tokens,
-    json_web_tokens,
-    passwords_in_urls,
-    secrets_after_access_keys,
-)
-from chalicelib.masking.headers import COOKIE, SIGNATURES, cookies, signatures
-from chalicelib.masking.key_value_secrets import KEYS, WORDS, aws_secret_keys, passwords
-from chalicelib.masking.private_keys import PEM_MARKERS, PUTTY, private_keys, putty_keys
 from chalicelib.masking.scan import Anchor, Find, Scan
-from chalicelib.masking.token_formats import FORMATS, finders_of_tokens
+from chalicelib.masking.token_formats import FORMATS
 from chalicelib.masking.values import ValueFinder
 
 CONFIGURED, VENDOR_TOKEN = "configured-value", "vendor-token"
@@ -71,12 +58,36 @@ def _scan(names: frozenset[str]) -> Scan:
     return Scan(each for each in _anchors() if each.name in names or shape_of(each.name) in names)
 
 
-@lru_cache(maxsize=1)
+@cache
+def compared() -> Scan:
+    """Finds what this version or the one before may mask, by any rule: for comparison only."""
+    from chalicelib.masking.previous import finders_of_previous
+
+    return Scan([*_anchors(), *(Anchor(name, 0, words, find) for name, words, find in finders_of_previous())])
+
+
+@cache
 def _anchors() -> tuple[Anchor, ...]:
     return tuple(Anchor(name, _RANKED.index(name), words, find) for name, words, find in _finders())
 
 
 def _finders() -> Iterator[tuple[str, tuple[bytes, ...], Find]]:
+    """Imported on first use: many expressions are compiled."""
+    from chalicelib.masking.commands import COMMANDS, IDENTIFIED, ORACLE_URLS, command_passwords, identified_by, oracle_passwords
+    from chalicelib.masking.credentials import (
+        ACCESS_KEY_KINDS,
+        access_key_ids,
+        authorizations,
+        bearer_tokens,
+        json_web_tokens,
+        passwords_in_urls,
+        secrets_after_access_keys,
+    )
+    from chalicelib.masking.headers import COOKIE, SIGNATURES, cookies, signatures
+    from chalicelib.masking.key_value_secrets import KEYS, WORDS, aws_secret_keys, passwords
+    from chalicelib.masking.private_keys import PEM_MARKERS, PUTTY, private_keys, putty_keys
+    from chalicelib.masking.token_formats import finders_of_tokens
+
     yield "private-key", PEM_MARKERS, private_keys
     yield "private-key", PUTTY, putty_keys
     yield "aws-secret-key", (b"secret",), aws_secret_keys

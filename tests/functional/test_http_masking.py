@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from unittest.mock import patch
 from urllib.parse import quote
 
 import pytest
@@ -14,7 +16,11 @@ from pydantic import SecretStr
 
 from chalicelib import composition
 from chalicelib.errors import InvalidConfigurationError, InvalidNameError, UnavailableError
+from chalicelib.masking.mask import Masked
+from chalicelib.masking.masker import Masker
 from chalicelib.masking.rules import SecretName
+from chalicelib.masking.shapes import compared
+from chalicelib.masking.token_formats import TokenFormat
 from chalicelib.observability import LOGS_SENT, invocation, logger, note, record
 from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.batch import Batch
@@ -110,6 +116,60 @@ def test_retry_is_recognized_after_a_change_of_the_rules(
     with masking(world, after):
         assert send(SECRET_LINE, cookie)[1], "it was stored before"
         assert len(log()) == 2 + others
+
+
+def _masked_by(pattern: str) -> Callable[..., Masked]:
+    """Masks as a version with one other rule."""
+
+    def masked(_: object, __: str, body: bytes, *, has_edits: bool = True) -> Masked:
+        stored, count = re.subn(pattern.encode(), b"***of-before***", body)
+        return Masked(stored, {"password": count} if count else {})
+
+    return masked
+
+
+@pytest.mark.behavior("A retry is recognized after an update changed what is masked.")
+@pytest.mark.parametrize(
+    ("line", "before"),
+    [
+        pytest.param("curl -u me:hunter2 https://x", "no-secret", id="widened"),
+        pytest.param("export token=${API_TOKEN} next_token=abc", r"(?<=token=)\S+", id="narrowed"),
+        pytest.param("export Authorization: Bearer $API_TOKEN", r"\$API_TOKEN", id="narrowed, a header"),
+        pytest.param("got acme_0a1b2c3d4e5f", r"acme_\w+", id="removed"),
+    ],
+)
+@pytest.mark.parametrize("idle_s", [0, 3600])
+@pytest.mark.parametrize("others", [0, 7])
+def test_retry_is_recognized_after_an_update(
+    line: str, before: str, idle_s: int, others: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decision 0059: the version before stored the batch, its response was lost, and this version gets the retry."""
+    monkeypatch.setattr("chalicelib.masking.previous.FORMATS", (TokenFormat("acme", "acme_", "0-9a-f", 12),))
+    compared.cache_clear()
+    world = World()
+    with masking(world, ON), patch.object(Masker, "mask", _masked_by(before)):
+        cookie, _ = send("first")
+        send(line, cookie)
+        for number in range(others):
+            send(f"of another {number}")
+    world.clock.advance(idle_s)
+    with masking(world, ON):
+        assert send(line, cookie)[1], "it was stored before"
+        assert len(log()) == 2 + others
+    compared.cache_clear()
+
+
+def test_retry_is_recognized_after_a_value_was_retired() -> None:
+    rule: dict[str, object] = {"values": ["geheim"], "shapes": []}
+    world = World()
+    with masking(world, [rule]):
+        cookie, _ = send("first")
+        send("it is geheim", cookie)
+    world.clock.advance(3600)
+    with masking(world, [rule | {"retired": True}]):
+        assert send("it is geheim", cookie)[1]
+        send("geheim again")
+        assert log() == ["first", "it is ***configured-value***", "geheim again"]
 
 
 def test_retry_after_concurrent_appends_is_recognized() -> None:
