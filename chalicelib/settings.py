@@ -357,8 +357,8 @@ class Settings(BaseSettings):
     )
     masking: SecretStr | None = _setting(
         None,
-        "Rules of [masking](masking.md) before a line is stored. Default: none.",
-        'JSON: [{"fqn": "pattern", "shapes": […], "values": […], "values_from": […]}, …]',
+        "Rules of [masking](masking.md) before a line is stored. Default: all known shapes, as in pipelines that no rule matches.",
+        'off, or JSON: [{"fqn": "pattern", "shapes": […], "without": […], "values": […], "values_from": […], "retired": …}, …]',
     )
     log_browser: str | None = _setting(
         None,

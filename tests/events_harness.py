@@ -23,7 +23,7 @@ from chalicelib.events.steps import Steps
 from chalicelib.events.tail import EventTails
 from chalicelib.events.writers import Writers
 from chalicelib.masking.masker import Masker
-from chalicelib.masking.rules import MaskingRule
+from chalicelib.masking.rules import OFF, MaskingRule, parse_rules
 from chalicelib.ports import Run
 from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.finalization import Finalizer
@@ -35,6 +35,9 @@ from tests.world import RUN, World
 
 INSTANCE = "house-1"
 GRACE_MS = 60_000
+
+
+NOT_MASKED = parse_rules(OFF)
 
 
 @dataclass
@@ -57,7 +60,7 @@ class EventParts:
 
 
 def event_parts(
-    world: World, port: Callable[[Any], Any] = lambda inner: inner, rules: Sequence[MaskingRule] = (), masked: Any = None
+    world: World, port: Callable[[Any], Any] = lambda inner: inner, rules: Sequence[MaskingRule] = NOT_MASKED, masked: Any = None
 ) -> EventParts:
     """``port`` wraps each port except the clock."""
     store, segments, database, layout, clock = port(world.store), port(world.index), port(world.database), world.layout, world.clock

@@ -195,7 +195,7 @@ class Services:
         from chalicelib.masking.masker import Masker
         from chalicelib.masking.rules import parse_rules
 
-        rules = parse_rules(self.settings.masking.get_secret_value() if self.settings.masking else "[]")
+        rules = parse_rules(self.settings.masking.get_secret_value() if self.settings.masking else "")
         return Masker(rules, self.ports.secrets, self.clock)
 
     def redact(self, text: str) -> str:

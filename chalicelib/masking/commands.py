@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from chalicelib.masking.key_value_secrets import is_example
 from chalicelib.masking.text import Span, Text
@@ -11,16 +12,15 @@ _LONGEST_COMMAND = 1024
 _COMMAND = re.compile(rb"(?:[^\n\\]++|\\[\s\S])*+")
 _VALUE = rb"(?:\"(?P<double>[^\"\n]{1,200}+)|'(?P<single>[^'\n]{1,200}+)|(?P<bare>[^\s\"';|&<>]{1,200}+))"
 _OPTIONS = {
-    b"curl": re.compile(rb"[ \t](?:-[a-zA-Z]{0,4}u|-U|--user|--proxy-user)[ \t=]{0,4}" + _VALUE),
-    b"wget": re.compile(rb"[ \t]--(?:http-|ftp-|proxy-)?password[ \t=]{1,4}" + _VALUE),
-    b"mysql": re.compile(rb"[ \t]-p" + _VALUE),
-    b"mariadb": re.compile(rb"[ \t]-p" + _VALUE),
-    b"sshpass": re.compile(rb"[ \t]-p[ \t]{0,4}" + _VALUE),
-    b"redis-cli": re.compile(rb"[ \t]-a[ \t]{1,4}" + _VALUE),
-    b"docker login": re.compile(rb"[ \t]-p[ \t]{1,4}" + _VALUE),
-    b"sqlplus": re.compile(rb"[ \t](?:-[a-zA-Z]{1,8}[ \t]{1,4}){0,4}" + _VALUE),
+    b"curl": rb"[ \t](?:-[a-zA-Z]{0,4}u|-U|--user|--proxy-user)[ \t=]{0,4}" + _VALUE,
+    b"wget": rb"[ \t]--(?:http-|ftp-|proxy-)?password[ \t=]{1,4}" + _VALUE,
+    b"mysql": rb"[ \t]-p" + _VALUE,
+    b"mariadb": rb"[ \t]-p" + _VALUE,
+    b"sshpass": rb"[ \t]-p[ \t]{0,4}" + _VALUE,
+    b"redis-cli": rb"[ \t]-a[ \t]{1,4}" + _VALUE,
+    b"docker login": rb"[ \t]-p[ \t]{1,4}" + _VALUE,
+    b"sqlplus": rb"[ \t](?:-[a-zA-Z]{1,8}[ \t]{1,4}){0,4}" + _VALUE,
 }
-COMMANDS = tuple(_OPTIONS)
 _USERS = (b"curl",)
 _SLASHED = (b"sqlplus",)
 _USER_AND = re.compile(rb"[^\s:<\[$]{0,64}+:(?=\S)")
@@ -28,10 +28,10 @@ _USER_SLASH = re.compile(rb"[A-Za-z][\w$#]{0,64}+/(?=[^/\s@]{1,64}+@)")
 _WORDS = frozenset((b"password", b"passwd", b"pass", b"token", b"secret"))
 _FEWEST_LETTERS_OF_A_KEY = 12
 
-ORACLE_URLS = (b"jdbc:oracle:",)
+_ORACLE_URL = b"jdbc:oracle:"
 _ORACLE = re.compile(rb"(?:thin|oci8?):[\w$#]{1,64}+/(?P<password>[^@\s\"'/]{1,128}+)@")
 _ORACLE_BYTES = 210
-IDENTIFIED = (b"identified",)
+_IDENTIFIED_WORD = b"identified"
 _IDENTIFIED = re.compile(
     rb"[ \t]{1,8}+(?:with[ \t]{1,8}+[\w\"'`]{1,64}+[ \t]{1,8}+)?(?:by|as)[ \t]{1,8}+(?:password[ \t]{1,8}+)?"
     rb"(?:'(?P<single>[^'\n]{1,200}+)|\"(?P<double>[^\"\n]{1,200}+)|(?P<bare>[^\s;'\"]{1,200}+))"
@@ -39,11 +39,11 @@ _IDENTIFIED = re.compile(
 _IDENTIFIED_BYTES = 320
 
 
-def command_passwords(text: Text, at: int, _: int, spans: list[Span], command: bytes) -> int:
+def command_passwords(command: bytes, text: Text, at: int, _: int, spans: list[Span]) -> int:
     """Values of the options of a command, up to the end of its line; a line that ends in a backslash goes on."""
     start = at + len(command)
     end = text.run(_COMMAND, start, _LONGEST_COMMAND)
-    for option in text.matches(_OPTIONS[command], start, end):
+    for option in text.matches(_option(command), start, end):
         first, last = option.span(option.lastgroup or 0)
         if command in _USERS:
             first, last = _after_user(text, first, last)
@@ -54,6 +54,11 @@ def command_passwords(text: Text, at: int, _: int, spans: list[Span], command: b
         if value and value not in _WORDS and not is_example(value):
             spans.append((first, last))
     return max(end, start)
+
+
+@cache  # compiled on first use
+def _option(command: bytes) -> re.Pattern[bytes]:
+    return re.compile(_OPTIONS[command])
 
 
 def _after_user(text: Text, first: int, last: int) -> Span:
@@ -68,7 +73,7 @@ def _after_user(text: Text, first: int, last: int) -> Span:
 
 def oracle_passwords(text: Text, at: int, _: int, spans: list[Span]) -> int:
     """``jdbc:oracle:thin:scott/…@``."""
-    start = at + len(ORACLE_URLS[0])
+    start = at + len(_ORACLE_URL)
     if url := text.match(_ORACLE, start, _ORACLE_BYTES):
         spans.append(url.span("password"))
     return start
@@ -76,7 +81,7 @@ def oracle_passwords(text: Text, at: int, _: int, spans: list[Span]) -> int:
 
 def identified_by(text: Text, at: int, _: int, spans: list[Span]) -> int:
     """``IDENTIFIED BY '…'`` of SQL."""
-    start = at + len(IDENTIFIED[0])
+    start = at + len(_IDENTIFIED_WORD)
     clause = text.match_any_case(_IDENTIFIED, start, _IDENTIFIED_BYTES)
     if clause:
         first, last = clause.span(clause.lastgroup or 0)

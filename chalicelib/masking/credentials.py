@@ -7,7 +7,6 @@ import re
 from chalicelib.masking.key_value_secrets import is_example
 from chalicelib.masking.text import BASE64, BASE64_URL, Span, Text, run_pattern
 
-ACCESS_KEY_KINDS = (b"akia", b"asia", b"abia", b"acca")
 _SECRET_LETTERS = 40
 _ACCESS_KEY = re.compile(rb"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])")
 _ACCESS_KEY_BYTES = 21  # with the byte behind it

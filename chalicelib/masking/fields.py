@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from chalicelib.masking.key_value_secrets import may_name_secrets
 from chalicelib.masking.mask import Masked
 from chalicelib.masking.private_keys import LONGEST_KEY_BYTES
+from chalicelib.masking.words import may_name_secrets
 
 Mask = Callable[[bytes], Masked]
 """Masks a text by the rules of one pipeline: ``partial(masker.mask, fqn)``."""

@@ -6,7 +6,7 @@ import re
 
 from chalicelib.masking.text import Span, Text, run_pattern
 
-COOKIE, SIGNATURES = (b"cookie",), (b"signature=", b"sig=")
+_COOKIE = b"cookie"
 _AFTER_COOKIE = re.compile(rb"(?:\\{0,3}+[\"'])?[ \t]{0,8}+:[ \t]{0,8}+(?:\\{0,3}+[\"'])?(?=[A-Za-z0-9_.!#$%&*+^|~-]{1,64}+=)")
 _NAME = re.compile(rb"[ \t]{0,8}+[A-Za-z0-9_.!#$%&*+^|~-]{1,64}+=")
 _NAME_BYTES = 80
@@ -18,9 +18,9 @@ _PARTS_OF_A_URL = (b"?", b"&", b";", b",", b"-", b" ", b"\t")
 
 def cookies(text: Text, at: int, _: int, spans: list[Span]) -> int:
     """The values of a ``Cookie`` header, and the first of ``Set-Cookie``, whose others are attributes."""
-    head = text.match(_AFTER_COOKIE, at + len(COOKIE[0]), _NAME_BYTES)
+    head = text.match(_AFTER_COOKIE, at + len(_COOKIE), _NAME_BYTES)
     if not head:
-        return at + len(COOKIE[0])
+        return at + len(_COOKIE)
     end, is_set = head.end(), text.before(at, 4) == b"set-"
     while name := text.match(_NAME, end, _NAME_BYTES):
         start, end = name.end(), text.run(_COOKIE_VALUE, name.end())

@@ -8,15 +8,10 @@ an object, all texts are values. An example of a value, such as ``${PASSWORD}`` 
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from chalicelib.masking.text import BASE64, Span, Text, run_pattern
 
-_WHOSE_KEY = (
-    "api", "access", "account", "private", "secret", "shared", "signing", "encryption", "app", "application", "license", "master",
-    "subscription",
-)  # fmt: skip
-KEYS = tuple(f"{whose}{between}key".encode() for whose in _WHOSE_KEY for between in ("", "_", "-", ".", " "))
-WORDS = (b"password", b"passwd", b"passphrase", b"passcode", b"_pass", b"pwd", b"secret", b"token")
 _PAGES = (
     b"next", b"page", b"paging", b"pagination", b"continuation", b"resume", b"sync", b"delta", b"idempotency", b"fencing", b"cancellation",
     b"expected", b"jsonweb", b"starting", b"special",
@@ -74,7 +69,7 @@ _PIECE = re.compile(
 _PIECE_BYTES = 64
 _NESTED_NAME = re.compile(rb"\\{0,3}+[\"'][ \t]{0,8}+:(?:[ \t\r\n]|\\[nrt]){0,64}+")
 
-_EXAMPLE = re.compile(
+_EXAMPLE = (
     rb"[xX*.#_-]{2,64}|[01-]|\$(?:\d|[A-Z_][A-Z0-9_]{0,64}|\{[A-Za-z0-9_.]{1,64}(?::?[=-]\$\w{0,64})?\}?|\([^()]{0,64}\)?)"
     rb"|\{\{[^}]{0,64}(?:\}\})?|\{[A-Za-z_][\w.]{0,64}\}?|<[A-Za-z][A-Za-z_ -]{0,64}>?|%\(?[A-Za-z_]{0,64}\)?s|%[A-Za-z_]{1,64}%"
     rb"|\[[A-Za-z ]{1,64}\]?|[A-Z]{1,64}(?:_[A-Z]{1,64}){1,8}|`[a-z]{1,64}|(?:null|None|none|nil|[Tt]rue|[Ff]alse|NULL|NONE|TRUE|FALSE|undefined)"
@@ -108,17 +103,17 @@ def aws_secret_keys(text: Text, at: int, _: int, spans: list[Span]) -> int:
     return max(end, behind)
 
 
+@cache
+def example() -> re.Pattern[bytes]:
+    """Compiled on first use, as it is long."""
+    return re.compile(_EXAMPLE)
+
+
 def is_example(value: bytes) -> bool:
     """Whether a value stands for a secret and is none."""
     if len(value) > _LONGEST_EXAMPLE:
         return False
-    return bool(_EXAMPLE.fullmatch(value) or (_SAME.search(value) and _ONE_WORD.fullmatch(value)))
-
-
-def may_name_secrets(name: str) -> bool:
-    """Whether values under this name may be secret. May be true for others."""
-    lowered = name.lower().encode(errors="replace")
-    return b"key" in lowered or any(word in lowered for word in WORDS)
+    return bool(example().fullmatch(value) or (_SAME.search(value) and _ONE_WORD.fullmatch(value)))
 
 
 def value_start(text: Text, at: int, behind: int) -> int:
@@ -186,7 +181,7 @@ def _bare(text: Text, start: int, word: bytes) -> Span:
     value = text.body[start:end].rstrip(_CLOSING)
     if not value.strip(_OPENING):
         return start, start
-    if is_example(value) or (word.endswith(b"key") and value.isdigit()):
+    if is_example(value) or (word.startswith(b"account") and value.isdigit()):
         return end, end
     return start, start + len(value)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from threading import Lock
 
 from chalicelib.errors import InvalidNameError, RunlakeError, UnavailableError
 from chalicelib.masking.joined import joined_names
 from chalicelib.masking.mask import Masked, mask
-from chalicelib.masking.rules import MaskingRule, SecretName, value_lines
-from chalicelib.masking.shapes import Finders, compared, finders, values_finder
+from chalicelib.masking.rules import DEFAULT_RULE, MaskingRule, SecretName, value_lines
+from chalicelib.masking.shapes import Finders, compared, finders, names_of, values_finder
 from chalicelib.masking.values import ValueFinder
 from chalicelib.ports import Clock
 
@@ -24,6 +25,8 @@ _CACHED_PIPELINES = 256
 _CACHED_FINDERS = 16
 """Sets of values whose finders are cached: one for each group of pipelines with the same rules, and those before the last change."""
 
+_SHAPES, _WITHOUT = attrgetter("shapes"), attrgetter("without")
+
 _Known = dict[str, tuple[int, tuple[bytes, ...]]]
 """Parameter name to (expiry of its values, values)."""
 SecretReader = Callable[[SecretName], str]
@@ -31,11 +34,12 @@ SecretReader = Callable[[SecretName], str]
 
 
 class Masker:
-    """Masks by rules. All rules that match a pipeline apply. Caches parameter values, no contents of batches."""
+    """Masks by rules. All rules that match a pipeline apply; if none does, all shapes are masked. Caches parameter values, no contents of
+    batches."""
 
     def __init__(self, rules: Sequence[MaskingRule], read: SecretReader | None, clock: Clock) -> None:
         self._rules, self._read, self._clock = tuple(rules), read, clock
-        self._static_values = {id(rule): tuple(_lines_of_values(rule)) for rule in self._rules}
+        self._static_values = {id(rule): tuple(_lines_of_values(rule)) for rule in (*self._rules, DEFAULT_RULE)}
         self._known: _Known = {}
         """Replaced, never mutated, so identity shows whether a derived finder is outdated."""
         self._redacting: tuple[_Known | None, ValueFinder | tuple[()]] = None, ()
@@ -48,7 +52,7 @@ class Masker:
     def mask(self, fqn: str, body: bytes, *, has_edits: bool = True) -> Masked:
         """Masks a batch of a pipeline for storage, see ``mask``. Raises UnavailableError if a value cannot be read."""
         rules, shapes = self._rules_for(fqn)
-        return mask(body, shapes._replace(values=self._values(rules)), has_edits=has_edits) if rules and body else Masked(body, {})
+        return mask(body, shapes._replace(values=self._values(rules)), has_edits=has_edits) if body else Masked(body, {})
 
     def check_names(self, fqn: str, *names: str) -> None:
         """Raises InvalidNameError if a name of the pipeline, or several joined as parts of one key, contain a configured value, and
@@ -98,8 +102,9 @@ class Masker:
     def _rules_of(self, fqn: str) -> tuple[Sequence[MaskingRule], Finders]:
         """The rules of a pipeline, and the finders of their shapes."""
         rules = [rule for rule in self._rules if rule.applies_to(fqn) and not rule.retired]
-        shapes = {shape for rule in rules for shape in rule.shapes}
-        return rules, finders(shapes)
+        rules = rules or [DEFAULT_RULE]
+        masked, switched_off = (names_of(name for rule in rules for name in each(rule)) for each in (_SHAPES, _WITHOUT))
+        return rules, finders(masked - switched_off)
 
     def _values(self, rules: Sequence[MaskingRule]) -> ValueFinder | tuple[()]:
         """The finder of the rules' current values. Built again when the values change."""

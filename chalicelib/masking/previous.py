@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from chalicelib.masking.key_value_secrets import KEYS, WORDS, value_start
+from chalicelib.masking.key_value_secrets import value_start
 from chalicelib.masking.scan import Find
 from chalicelib.masking.text import Span, Text
 from chalicelib.masking.token_formats import TokenFormat, finders_of_tokens
+from chalicelib.masking.words import KEYS, WORDS
 
 FORMATS: tuple[TokenFormat, ...] = ()
 """Rows of the table of tokens as they were."""

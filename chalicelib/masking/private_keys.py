@@ -10,12 +10,11 @@ from __future__ import annotations
 import re
 
 from chalicelib.masking.text import Span, Text
+from chalicelib.masking.words import PEM, PUTTY
 
 LONGEST_KEY_BYTES = 16 * 1024
-_BEGIN, _END, _HYPHENS = b"-----begin ", b"-----end ", b"-----"
-PEM_MARKERS = (_BEGIN, _END)
+(_BEGIN, _END), _HYPHENS = PEM, b"-----"
 _MOST_LABEL = 60
-PUTTY = (b"private-lines:",)
 _PUTTY_HEAD = re.compile(rb"[ \t]{0,8}+\d{1,4}+\r?\n")
 _PUTTY_LINES = re.compile(rb"(?:[A-Za-z0-9+/=]++(?:\r?\n|\Z))*+")
 _LABELS = (b"private key", b"private key block")

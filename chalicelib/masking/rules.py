@@ -16,18 +16,19 @@ _NAME = re.compile(r"(ssm|secretsmanager):[A-Za-z0-9/_.+=@:-]{1,2048}(#[A-Za-z0-
 
 
 class MaskingRule(BaseModel):
-    """``fqn`` is a pattern (``*``, ``?``, ``[…]``) for the whole name. Default of ``shapes``: all. ``retired``: masks nothing; its values only
-    serve to recognize batches that it masked before."""
+    """``fqn`` is a pattern (``*``, ``?``, ``[…]``) for the whole name. Default of ``shapes``: all; ``without``: shapes or tokens of vendors that
+    no rule masks in these pipelines. ``retired``: masks nothing; its values only serve to recognize batches that it masked before."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     fqn: str = Field("*", min_length=1, max_length=1024)
     shapes: tuple[str, ...] = SHAPES
+    without: tuple[str, ...] = ()
     values: tuple[SecretStr, ...] = ()
     values_from: tuple[str, ...] = ()
     retired: bool = False
 
-    @field_validator("shapes")
+    @field_validator("shapes", "without")
     @classmethod
     def _are_known(cls, shapes: tuple[str, ...]) -> tuple[str, ...]:
         if unknown := sorted({*shapes} - {*SHAPES, *TOKENS}):
@@ -84,11 +85,19 @@ class SecretName:
         return self.text.partition("#")[2]
 
 
+OFF = "off"
+"""The setting that masks nothing."""
+DEFAULT_RULE = MaskingRule()
+"""For pipelines that no rule matches."""
 _RULES = TypeAdapter(tuple[MaskingRule, ...])
 
 
 def parse_rules(text: str) -> tuple[MaskingRule, ...]:
-    """Parses the setting. Raises InvalidConfigurationError with a message that contains no value."""
+    """Parses the setting; empty: no rules. Raises InvalidConfigurationError with a message that contains no value."""
+    if text == OFF:
+        return (MaskingRule(shapes=()),)
+    if not text:
+        return ()
     try:
         return _RULES.validate_json(text)
     except ValidationError as error:

@@ -213,10 +213,10 @@ class _Row(NamedTuple):
     """A format, ready to be compared with a text."""
 
     literal: bytes
-    run: RunPattern
+    alphabet: str
     fewest: int
     most: int
-    letters_before: bytes
+    alphabet_before: str
     fewest_before: int
     most_before: int
     is_public: bool
@@ -231,13 +231,11 @@ def finders_of_tokens(formats: Iterable[TokenFormat] = FORMATS) -> Iterator[tupl
 
 
 def _row(form: TokenFormat) -> _Row:
-    letters = _letters(form.alphabet_before) if form.before[1] else b""
-    return _Row(
-        form.literal.encode(), _pattern(form.alphabet), form.fewest, form.most, letters, *form.before, form.is_public, form.distinct
-    )
+    literal = form.literal.encode()
+    return _Row(literal, form.alphabet, form.fewest, form.most, form.alphabet_before, *form.before, form.is_public, form.distinct)
 
 
-@cache
+@cache  # compiled on first use
 def _pattern(alphabet: str) -> RunPattern:
     return run_pattern(alphabet.encode() or rb"^\x00-\xff")
 
@@ -250,17 +248,17 @@ def _letters(alphabet: str) -> bytes:
 def _tokens(rows: tuple[_Row, ...], text: Text, at: int, _: int, spans: list[Span]) -> int:
     """The token at a literal: as long as its vendor says, not within a longer word, and of many different characters."""
     body, end = text.body, at + 1
-    for literal, run, fewest, most, letters_before, fewest_before, most_before, is_public, distinct in rows:
+    for literal, alphabet, fewest, most, alphabet_before, fewest_before, most_before, is_public, distinct in rows:
         if not body.startswith(literal, at):
             continue
         start, first = at, at + len(literal)
         if most_before:
-            start = text.run_back(letters_before, at, most_before + 1)
+            start = text.run_back(_letters(alphabet_before), at, most_before + 1)
             if not fewest_before <= at - start <= most_before:
                 continue
         if start and body[start - 1] in _WORD_LETTERS and not is_public and _is_in_a_word(body, start, literal):
             continue
-        stop = text.run(run, first, (most or MOST_LETTERS) + 1)
+        stop = text.run(_pattern(alphabet), first, (most or MOST_LETTERS) + 1)
         end = max(end, stop)
         if stop - first < fewest or (most and (stop - first > most or body[stop : stop + 1].isalnum())):
             continue

@@ -196,9 +196,9 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     },
     "docs/masking.md": {
         "They are read again after {}.": "chalicelib.masking.masker:VALUES_AGE_MS",
-        "and nothing {} later": "source: a recommendation",
         "of their [forms]; {} or more": "chalicelib.masking.rules:MIN_VALUE_BYTES",
         "`aws-secret-key` | {} characters": "chalicelib.masking.key_value_secrets:_AWS_SECRET_LETTERS",
+        "`signature` | {} characters or more": "chalicelib.masking.headers:_SIGNATURE_LETTERS",
         "`bearer-token` | {} characters or more": "chalicelib.masking.credentials:_BEARER_LETTERS",
     },
     "docs/operations.md": {

@@ -29,4 +29,4 @@ def test_every_example_is_masked_as_it_says() -> None:
 def test_the_rules_of_the_page_are_rules() -> None:
     (example,) = [block.text for block in blocks(PAGE, "json")]
     assert len(parse_rules(example)) == len(json.loads(example))
-    assert [row[0].strip("`") for row in rows(section(PAGE, "Turn it on"))] == list(MaskingRule.model_fields)
+    assert [row[0].strip("`") for row in rows(section(PAGE, "Rules"))] == list(MaskingRule.model_fields)

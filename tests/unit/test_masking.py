@@ -119,7 +119,7 @@ def test_a_secret_is_masked(text: str, expected: str) -> None:
         "eyJ is no token, nor is eyJhbGciOiJIUzI1NiJ9 or eyJhbGciOiJIUzI1NiJ9.x or a.eyJ.b",
         "bearer of bad news; Bearer realm",
         "password=${DB_PASSWORD} token: $TOKEN api_key={{ key }} secret=<your-secret> pwd=**** --token $(cat x) password=null",
-        "next_token=abc nextPageToken: x continuation-token=y idempotency_key=9 cache key: a/b partition_key=4 api_key=4711",
+        "next_token=abc nextPageToken: x continuation-token=y idempotency_key=9 cache key: a/b partition_key=4 account_key=4711",
         "the token: [main] started; token: {}; secret: []; unexpected token: }; io.jsonwebtoken:api",
         "https://someone@host/x abfss://raw-data-2026-landing@account/x git@github.com:a/b.git http://averylongusername@h",
         "cookie: yes, please; cookies=3; signature=f(x); method signature: (int) -> str; sig=5",
@@ -214,7 +214,7 @@ def test_a_rule_is_for_the_pipelines_of_its_pattern() -> None:
     rules = [{"fqn": "svc_sales.*", "shapes": ["jwt"]}, {"fqn": "*.crm", "shapes": [], "values": ["geheim"]}]
     by_rules = Masker(parse_rules(json.dumps(rules)), None, ManualClock(0))
     text = f"{JWT} geheim password=x".encode()
-    assert by_rules.mask("other", text).body == text
+    assert by_rules.mask("other", text).body == b"***jwt*** geheim password=***password***", "no rule: all shapes"
     assert by_rules.mask("svc_sales.erp", text).body == b"***jwt*** geheim password=x"
     assert by_rules.mask("other.crm", text).body == JWT.encode() + b" ***configured-value*** password=x"
     assert by_rules.mask("svc_sales.crm", text).body == b"***jwt*** ***configured-value*** password=x", "rules add up"
@@ -261,9 +261,11 @@ def test_no_line_is_stored_until_a_value_was_read() -> None:
     ("text", "field"),
     [
         ("no json", ""),
+        ("OFF", ""),
         ('{"fqn": "*"}', ""),
         ('[{"fqn": ""}]', "0.fqn"),
         ('[{"shapes": ["jwt", "nope"]}]', "0.shapes"),
+        ('[{"without": ["nope"]}]', "0.without"),
         ('[{}, {"values": ["hush"], "more": "hush"}]', "1.more"),
         ('[{"values": ["shh"]}]', "0.values"),
         ('[{"values_from": ["http://hush"]}]', "0.values_from"),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chalicelib.masking import commands, credentials, headers, key_value_secrets, private_keys
+from chalicelib.masking import commands, credentials, headers, key_value_secrets, private_keys, words
 from chalicelib.masking.mask import mask
 from chalicelib.masking.shapes import SHAPES, finders
 from chalicelib.masking.text import Automaton, RunPattern, Text
@@ -158,7 +158,7 @@ RUNS = [
     for value in vars(module).values()
     if isinstance(value, re.Pattern)
 ]
-RUNS += [*key_value_secrets._QUOTED.values(), *commands._OPTIONS.values()]
+RUNS += [*key_value_secrets._QUOTED.values(), *map(commands._option, words.COMMANDS), key_value_secrets.example()]
 
 
 @pytest.mark.parametrize("pattern", RUNS, ids=lambda pattern: pattern.pattern.decode())

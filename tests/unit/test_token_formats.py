@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 
 from chalicelib.masking.mask import mask
+from chalicelib.masking.masker import Masker
+from chalicelib.masking.rules import parse_rules
 from chalicelib.masking.shapes import SHAPES, VENDOR_TOKEN, finders
 from chalicelib.masking.token_formats import FORMATS
+from tests.support.clock import ManualClock
 from tests.support.tokens import token_of
 
 ALL, TOKENS_ONLY = finders(SHAPES), finders([VENDOR_TOKEN])
@@ -47,6 +50,12 @@ def test_text_that_resembles_a_token_is_unchanged() -> None:
             texts.append(f"word{token}")
         changed += [(form.literal, text) for text in texts if masked(text, finders([form.name])) != text]
     assert changed == []
+
+
+def test_tokens_of_one_vendor_can_be_switched_off() -> None:
+    by_rules = Masker(parse_rules('[{"without": ["github-token"]}]'), None, ManualClock(0))
+    github, slack = (token_of(next(each for each in FORMATS if each.vendor == vendor)) for vendor in ("github", "slack"))
+    assert by_rules.mask("a", f"{github} {slack}".encode()).body.decode() == f"{github} ***slack-token***"
 
 
 def test_table_can_be_used_alone_or_by_vendor() -> None:
