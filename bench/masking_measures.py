@@ -26,6 +26,13 @@ _CRAFTED = [
     "password ",
     "\\",
     "a@b:c=d,e&",
+    "sk-",
+    ":AA",
+    '"token":["',
+    "curl -u a:b ",
+    "sig=",
+    "cookie: a=",
+    "<token>",
 ]
 _FINDERS = finders(SHAPES)
 
@@ -42,15 +49,15 @@ def masking(_: Function, size: int = 4 * MIB) -> list[Measure]:
     return [
         Measure(
             "masking, MiB a second of processor time: no secrets; one line in 100 with two",
-            "at least 20",
+            "at least 60",
             speeds,
-            _speed(some) >= 20,
+            _speed(some) >= 60,
         ),
         Measure(
             "masking of the slowest of crafted lines",
-            "at least 1 MiB/s",
+            "at least 2 MiB/s",
             f"{1 / worst_s:.1f} MiB/s ({worst!r} again and again)",
-            worst_s <= 1,
+            worst_s <= 0.5,
         ),
         reported(
             "processor time that masking adds to an append of 4,400 bytes; of 64 KiB",

@@ -60,6 +60,7 @@ _BLOCK_LINES = re.compile(rb"(?:[ \t]{1,64}+[^\n]*+\n?)*+")
 _CLOSING = b")]},;&.\\"
 _OPENING = b"{[("
 
+_OPENED = frozenset((b'["', b"['", b'{"', b"{'", b"[\\", b"{\\"))
 _MOST_DEPTH, _LONGEST_NESTED = 4, 4096
 _PIECE = re.compile(
     rb"(?:[\s,]|\\[nrt]){0,64}+(?:(?P<open>[\[{(])|(?P<close>[\]})])|[bu]?(?P<quote>"
@@ -141,7 +142,8 @@ def _value(text: Text, word: bytes, at: int) -> Span:
     elif gap and text.body.startswith(b"-", start):
         return behind, behind  # the next option
     if not quote:
-        return _bare(text, start, word)
+        is_nested = text.body[start : start + 2] in _OPENED
+        return (start, start) if is_nested else _bare(text, start, word)
     return _quoted(text, start, quote)
 
 
@@ -149,7 +151,7 @@ def _unusual_value(text: Text, at: int, behind: int) -> Span:
     """The value of a name that is itself a value or an element."""
     after = text.body[behind : behind + 1]
     if after == b">":
-        if not _before_name(text, at).endswith((b"<", b":")):
+        if text.body.startswith(b"<", behind + 1) or not _before_name(text, at).endswith((b"<", b":")):
             return behind, behind
         start = text.match(_ELEMENT, behind, _HEAD_BYTES).end()  # type: ignore[union-attr]
         end = text.run(_TEXT, start, _LONGEST_TEXT)
@@ -188,27 +190,29 @@ def _bare(text: Text, start: int, word: bytes) -> Span:
 
 def _nested(text: Text, start: int, spans: list[Span]) -> int:
     """Adds the texts of a list or an object, but not its names. Returns where it ends, or where it is no longer one."""
-    at, depth, end = start, 0, min(start + _LONGEST_NESTED, len(text))
+    at, open_kinds, end = start, b"", min(start + _LONGEST_NESTED, len(text))
     values: list[Span] = []
     is_text = False
     while at < end and (piece := text.match(_PIECE, at, _PIECE_BYTES)):
         at, kind = piece.end(), piece.lastgroup
         if kind == "open":
-            depth += 1
+            open_kinds += piece["open"]
         elif kind == "close":
-            depth -= 1
+            open_kinds = open_kinds[:-1]
         elif kind == "quote":
             is_text = True
             stop = text.run(_QUOTED.get(piece["quote"], _QUOTED_IN_QUOTES), at)
             if name := text.match(_NESTED_NAME, stop, _PIECE_BYTES):
                 at = name.end()
+                if open_kinds[-1:] != b"{":
+                    break
                 continue
             if at < stop and not is_example(text.body[at:stop]):
                 values.append((at, stop))
             at = stop + len(piece["quote"])
         elif kind == "number" and is_text:
             values.append((piece.start("number"), at))
-        if depth <= 0 or depth > _MOST_DEPTH:
+        if not 0 < len(open_kinds) <= _MOST_DEPTH:
             break
     spans += values
     return max(at, start + 1)

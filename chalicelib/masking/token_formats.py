@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache, partial
-from itertools import groupby
+from functools import cache
 from typing import NamedTuple
 
 from chalicelib.masking.scan import Find
@@ -209,30 +208,9 @@ FORMATS: tuple[TokenFormat, ...] = (
 )  # fmt: skip
 
 
-class _Row(NamedTuple):
-    """A format, ready to be compared with a text."""
-
-    literal: bytes
-    alphabet: str
-    fewest: int
-    most: int
-    alphabet_before: str
-    fewest_before: int
-    most_before: int
-    is_public: bool
-    distinct: int
-
-
 def finders_of_tokens(formats: Iterable[TokenFormat] = FORMATS) -> Iterator[tuple[str, bytes, Find]]:
     """(name, literal in lowercase, finder) of each literal."""
-    ordered = sorted(formats, key=lambda each: (each.name, each.literal.lower()))
-    for (name, literal), some in groupby(ordered, key=lambda each: (each.name, each.literal.lower())):
-        yield name, literal.encode(), partial(_tokens, tuple(map(_row, some)))
-
-
-def _row(form: TokenFormat) -> _Row:
-    literal = form.literal.encode()
-    return _Row(literal, form.alphabet, form.fewest, form.most, form.alphabet_before, *form.before, form.is_public, form.distinct)
+    return ((each.name, each.literal.lower().encode(), _finder(each)) for each in formats)
 
 
 @cache  # compiled on first use
@@ -245,28 +223,39 @@ def _letters(alphabet: str) -> bytes:
     return bytes(letter for letter in range(128) if _pattern(alphabet).fullmatch(bytes([letter])))
 
 
-def _tokens(rows: tuple[_Row, ...], text: Text, at: int, _: int, spans: list[Span]) -> int:
-    """The token at a literal: as long as its vendor says, not within a longer word, and of many different characters."""
-    body, end = text.body, at + 1
-    for literal, alphabet, fewest, most, alphabet_before, fewest_before, most_before, is_public, distinct in rows:
-        if not body.startswith(literal, at):
-            continue
-        start, first = at, at + len(literal)
+def _finder(form: TokenFormat) -> Find:
+    """Finds a token at its literal: as long as its vendor says, not within a longer word, and of many different characters."""
+    literal, fewest, most, (fewest_before, most_before) = form.literal.encode(), form.fewest, form.most, form.before
+    size, limit = len(literal), (most or MOST_LETTERS) + 1
+
+    def tokens(text: Text, at: int, _: int, spans: list[Span]) -> int:
+        body, start, first = text.body, at, at + size
+        if body[at:first] != literal:
+            return at + 1
         if most_before:
-            start = text.run_back(_letters(alphabet_before), at, most_before + 1)
+            letters = _letters(form.alphabet_before)
+            if not at or body[at - 1] not in letters:
+                return at + 1
+            start = text.run_back(letters, at, most_before + 1)
             if not fewest_before <= at - start <= most_before:
-                continue
-        if start and body[start - 1] in _WORD_LETTERS and not is_public and _is_in_a_word(body, start, literal):
-            continue
-        stop = text.run(_pattern(alphabet), first, (most or MOST_LETTERS) + 1)
-        end = max(end, stop)
+                return at + 1
+        if start and body[start - 1] in _WORD_LETTERS and not form.is_public and _is_in_a_word(body, start, literal):
+            return at + 1
+        stop = text.run(_pattern(form.alphabet), first, limit)
         if stop - first < fewest or (most and (stop - first > most or body[stop : stop + 1].isalnum())):
-            continue
+            return max(stop, at + 1)
         if stop - first > fewest and body[stop - 1] == _FULL_STOP:
             stop -= 1
-        if not distinct or (len({*body[start:at], *body[first:stop]}) >= distinct and not _SAME.search(body, first, stop)):
-            spans.append((first if is_public else start, stop))
-    return end
+        if not form.distinct or _is_random(body[start:at] + body[first:stop], form.distinct):
+            spans.append((first if form.is_public else start, stop))
+        return max(stop, at + 1)
+
+    return tokens
+
+
+def _is_random(letters: bytes, distinct: int) -> bool:
+    """Whether a token is no example, such as ``xxxx``."""
+    return len(set(letters)) >= distinct and not _SAME.search(letters)
 
 
 def _is_in_a_word(body: bytes, start: int, literal: bytes) -> bool:
