@@ -69,7 +69,11 @@ def is_empty(world: World) -> bool:
     return not world.store.list("").objects and not world.archive_store.list("").objects
 
 
-NOWHERE = {("POST", f"{paths.BASE}/logs/{{s1}}"), ("PUT", f"{paths.EVENT_BASE}/{{s1}}/{{s2}}")}
+NOWHERE = {
+    ("GET", "/v1/catalog/pipelines/{s1}"),
+    ("POST", f"{paths.BASE}/logs/{{s1}}"),
+    ("PUT", f"{paths.EVENT_BASE}/{{s1}}/{{s2}}"),
+}
 """Methods of a route that no operation has: a 404."""
 
 
