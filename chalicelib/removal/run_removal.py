@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 
 from chalicelib.catalog.runs import RunCatalog
 from chalicelib.deadline import Deadline
-from chalicelib.errors import DamagedLogError, DeadlineExceededError, ObjectNotFoundError, RunDeletedError
+from chalicelib.errors import DamagedLogError, DeadlineExceededError, ObjectNotFoundError, RunDeletedError, RunlakeError
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.key_layout import element
 from chalicelib.pipelines.files.table import TABLE, rows_of_partition
@@ -171,15 +171,21 @@ class RunRemoval:
         return row is not None and Registration.of_row(row).order is None
 
     def resume(self, deadline: Deadline) -> int:
-        """Continue all removals. Returns the number of runs of which nothing is left."""
-        done = 0
+        """Continue all removals. Returns the number of runs of which nothing is left. A run that fails does not stop others: its error is raised
+        at the end."""
+        done, errors = 0, list[RunlakeError]()
         for row in rows_of_partition(self._database, REMOVALS):
             deadline.check()
             registration = Registration.of_row(row)
-            with without_caller():
-                if registration.order:
-                    self._block(registration.mark())
-                done += self._remove(registration, deadline)
+            try:
+                with without_caller():
+                    if registration.order:
+                        self._block(registration.mark())
+                    done += self._remove(registration, deadline)
+            except RunlakeError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
         return done
 
     def _check_access(self, run: Run) -> None:

@@ -27,6 +27,7 @@ from chalicelib.removal.places import PLACES, STEPS
 from chalicelib.removal.run_steps import RunSteps
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.log_end import list_all
+from chalicelib.triggers.maintenance import maintain_pipeline_files
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
 from tests.files_harness import record_of
 from tests.functional.gateway import Answer, call, get, installed, post
@@ -149,7 +150,7 @@ def test_deleted_run_leaves_no_mark_anywhere() -> None:
         assert (first.status, first.json["state"], first.json["reason"]) == (200, "deleted", "a password")
         assert archive.left() == []
         archive.world.clock.advance(SECONDS_UNTIL_SETTLED)
-        composition.services().removal.resume(Deadline(archive.world.clock))
+        assert maintain_pipeline_files(composition.services(), 60_000)["runs_deleted"] == 2
         last = delete().json
         assert [each["what"] for each in last["outstanding"]] == ["dataset"] and last["counts"]["deadLetters"] == 2
         assert last == delete().json | {"counts": last["counts"]}

@@ -442,7 +442,7 @@ def test_the_hourly_schedule_does_it(world: World) -> None:
     world.clock.advance(8 * 86_400)
     assert maintain_pipeline_files(composition.services(), 9_000) == {}
     assert maintain_pipeline_files(composition.services(), 60_000)["files_let_go"] == 1
-    with installed(world, database=Intercepted(world.database, StopAt(0, BEFORE, "error"))):
+    with installed(world, database=Intercepted(world.database, StopAt(0, BEFORE, "outage"))):
         assert maintain_pipeline_files(composition.services(), 60_000) == {}
 
 

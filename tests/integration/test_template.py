@@ -456,10 +456,10 @@ def test_rights_for_other_stores_are_granted_by_parameters(
     assert template["Parameters"][parameter]["Default"] == ""
 
 
-def test_the_api_reads_and_changes_partitions_and_removes_none(template: Template) -> None:
+def test_api_reads_changes_and_removes_partitions(template: Template) -> None:
     on_leases = [each for each in own_statements(template, "ApiRole") if "CoordinationTable" in str(each["Resource"])]
     actions = [action for statement in on_leases for action in as_list(statement["Action"])]
-    assert sorted(actions) == ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"]
+    assert sorted(actions) == ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"]
 
 
 def test_shipped_stage_is_deployable_once_it_names_an_issuer(template: Template) -> None:
