@@ -88,6 +88,8 @@ class FakeServer:
         self.clock = ""
         """Of pages since a time."""
         self.heartbeats: list[tuple[str, str]] = []
+        self.deleted: dict[tuple[str, str], str] = {}
+        """Names of deleted runs, and why."""
         self.silent: set[str] = set()
         """Run ids."""
         self.starts: list[dict[str, Any]] = []
@@ -233,6 +235,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _route(self, method: str, parts: list[str]) -> None:
         fake = self.server.fake
+        deleted = next((name for name in fake.deleted if set(name) <= set(parts)), None)
+        if deleted and method != "DELETE":
+            return self._json({"code": 410, "message": "the run was deleted"}, 410)
         match (method, *parts):
             case ("POST", "v1", "services", _, "logs", fqn, run_id):
                 self._append(self.server.fake.runs[fqn, run_id])
@@ -287,6 +292,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._explanation(fake.runs[fqn, run_id])
             case ("GET", "v1", "catalog", "pipelines", fqn, "runs", run_id, "grep"):
                 self._grep(self._seen(fqn, run_id))
+            case ("DELETE", "v1", "catalog", "pipelines", fqn, *rest):
+                self._delete(fqn, rest[-1] if rest else None)
             case ("PUT", "v1", "events", fqn, run_id, "starts", start):
                 self._start(fqn, run_id, start)
             case ("PUT", "v1", "events", fqn, run_id, "heartbeat"):
@@ -320,6 +327,20 @@ class _Handler(BaseHTTPRequestHandler):
             run.end_age_ms = run.end.pop("ageMs", 0)
         run.closed = True
         self._json({"message": "Log stream closed successfully"})
+
+    def _delete(self, fqn: str, run_id: str | None) -> None:
+        """One run a call."""
+        fake = self.server.fake
+        names = [name for name in fake.runs if name[0] == fqn and run_id in (None, name[1])]
+        if not names and (fqn, run_id) not in fake.deleted:
+            return self._json({"code": 404, "message": "there is no such run"}, 404)
+        for name in names[:1]:
+            fake.deleted[name] = self.query.get("reason", "")
+            del fake.runs[name]
+        outstanding = [{"what": "dataset", "until": "its next job has ended"}]
+        state = "deleting" if names[1:] else "deleted"
+        counts = {"objects": len(fake.deleted), "rows": 0}
+        self._json({"state": state, "counts": counts, "outstanding": outstanding, "outside": ["backups"]})
 
     def _file_events(self) -> None:
         """One event a page; the files of the application "empty" have none, and some of them cannot be read. Of spellings of levels

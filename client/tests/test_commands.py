@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from client.tests.fake_server import FakeServer
 from runlake.__main__ import runlake
+from runlake.commands import deletion
 from runlake.commands.output import duration_of, size_of
 from runlake.commands.page import has_display
 from runlake.commands.states import state_of
@@ -29,8 +30,8 @@ def filled(server: FakeServer) -> FakeServer:
     return server
 
 
-def call(server: FakeServer, *arguments: str, environ: dict[str, str] | None = None) -> Result:
-    return CliRunner().invoke(runlake, ["--url", server.url, *arguments], env=environ)
+def call(server: FakeServer, *arguments: str, environ: dict[str, str] | None = None, typed: str = "") -> Result:
+    return CliRunner().invoke(runlake, ["--url", server.url, *arguments], env=environ, input=typed)
 
 
 def answered(server: FakeServer, *arguments: str) -> str:
@@ -467,6 +468,27 @@ def test_close_and_status(filled: FakeServer) -> None:
     assert (before["status"], before["finalized"], before["pending"], before["lost"]) == ("running", "no", "4 B", "0 lines")
     assert answered(filled, "close", "weekly", "run-1") == "weekly/run-1 is closed\n"
     assert json.loads(answered(filled, "status", "weekly", "run-1", "--json"))["complete"]
+
+
+def test_deleted_run_is_counted_and_refused_afterwards(filled: FakeServer) -> None:
+    refused = call(filled, "delete", "weekly", "run-1")
+    assert refused.exit_code == 2 and "nobody can be asked" in refused.stderr and "--yes" in refused.stderr and not filled.deleted
+    result = call(filled, "delete", "weekly", "run-1", "--yes", "--reason", "a password")
+    assert (result.exit_code, result.stdout) == (0, "weekly/run-1 is deleted: 1 objects\n")
+    assert "outstanding: dataset, until its next job has ended" in result.stderr and "not reached: backups" in result.stderr
+    assert filled.deleted == {("weekly", "run-1"): "a password"}
+    assert "the run was deleted" in call(filled, "cat", "weekly", "run-1").stderr
+    assert json.loads(answered(filled, "delete", "weekly", "run-1", "--yes", "--json"))["state"] == "deleted"
+
+
+@pytest.mark.parametrize("typed", ["nightly.orders", "nightly", ""])
+def test_pipeline_is_deleted_once_its_name_is_typed(typed: str, filled: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deletion, "is_a_person_there", lambda: True)
+    names = {name for name in filled.runs if name[0] == "nightly.orders"}
+    result = call(filled, "delete", "nightly.orders", typed=f"{typed}\n")
+    is_deleted = typed == "nightly.orders"
+    assert (result.exit_code, set(filled.deleted)) == ((0, names) if is_deleted else (2, set()))
+    assert ("deleting: 1 objects so far" if is_deleted else "the name differs") in result.stderr
 
 
 def test_a_download_is_verified(filled: FakeServer, tmp_path: Path) -> None:

@@ -196,6 +196,18 @@ def test_lines_of_a_closed_run_stay_unless_an_attempt_is_asked_for(server: FakeS
     assert (result.stored, result.stored_as.run_id) == (50, "r~2") and server.lines("p", "r~2") == LINES
 
 
+@pytest.mark.parametrize(
+    "state", [{}, {"run_end": FAILED}, {"position": "s1.1"}], ids=["killed", "has an outcome", "has a position"]
+)
+def test_lines_of_a_deleted_run_are_dropped_with_a_message(state: dict[str, Any], server: FakeServer, tmp_path: Path) -> None:
+    server.deleted["p", "r"] = ""
+    folder = leave(tmp_path, server.url, TEXT, **state)
+    (result,) = drained(tmp_path, server.url, starts_again=True)
+    assert (result.stored, result.left, result.aside, result.is_done) == (0, 0, 0, True)
+    assert "p/r: the run was deleted" in result.notices[0] and "50 lines of p/r are lost: dropped=0 refused=50" in result.notices
+    assert not folder.exists() and not server.runs
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("within", [False, True], ids=["before", "within"])
 def test_next_attempt_of_a_closed_run_has_all_lines(within: bool, server: FakeServer, tmp_path: Path) -> None:

@@ -37,7 +37,12 @@ pytestmark = pytest.mark.slow  # it starts processes
 assert filled  # a fixture
 UNKNOWN = ("nightly.orders", "TYPO")
 _READING = dict.fromkeys(("runs", "tail", "cat", "download", "why", "steps", "events", "status"), ("nightly.orders",))
-ARGUMENTS = {**_READING, "grep": ("x", "nightly.orders"), "close": ("nightly.orders", "run-2")}
+ARGUMENTS = {
+    **_READING,
+    "grep": ("x", "nightly.orders"),
+    "close": ("nightly.orders", "run-2"),
+    "delete": ("nightly.orders", "run-2", "--yes"),
+}
 """Of each command that asks the server, as they should be."""
 OF_A_RUN = sorted(ARGUMENTS.keys() - {"runs"})
 OTHERS = {"exec", "drain", "config", "profiles", "completion", "open", "pipelines", "files", "forward"}
@@ -62,7 +67,7 @@ def wrongly_typed(command: str) -> int:
 
 
 def unknown_run(command: str) -> tuple[str, ...]:
-    return (command, *([] if command != "grep" else ["x"]), *UNKNOWN)
+    return (command, *([] if command != "grep" else ["x"]), *UNKNOWN, *(["--yes"] if command == "delete" else []))
 
 
 @pytest.mark.parametrize("module", ["httpx", "runlake.commands.files"])
@@ -116,7 +121,7 @@ def test_unknown_command_and_bad_values_are_errors(server: FakeServer) -> None:
         ("logs", "cat"), ("log", "cat"), ("show", "cat"), ("read", "cat"), ("less", "cat"),
         ("follow", "tail -f"), ("list", "runs"), ("ls", "runs"), ("ps", "runs"),
         ("explain", "why"), ("failures", "runs --failed"),
-        ("push", "files push"), ("upload", "files push"), ("clos", None), ("closed", None), ("drian", None), ("delete", None), ("rm", None),
+        ("push", "files push"), ("upload", "files push"), ("clos", None), ("closed", None), ("drian", None), ("delet", None), ("rm", None),
     ],
 )  # fmt: skip
 def test_unknown_command_suggests_one_that_only_reads(typed: str, suggested: str | None, server: FakeServer) -> None:
@@ -143,7 +148,10 @@ def test_unknown_run_is_an_error(command: str, filled: FakeServer) -> None:
 def test_unknown_pipeline_is_an_error(command: str, filled: FakeServer) -> None:
     arguments = ["TYPO" if each == "nightly.orders" else each for each in ARGUMENTS[command]]
     error = error_of(call(filled, command, *arguments))
-    assert command == "close" or "the pipeline has no runs fqn='TYPO'\nnext: check the name with `runlake pipelines`" in error
+    assert (
+        command in ("close", "delete")
+        or "the pipeline has no runs fqn='TYPO'\nnext: check the name with `runlake pipelines`" in error
+    )
 
 
 def test_following_unknown_run_is_an_error(filled: FakeServer) -> None:

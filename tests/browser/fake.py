@@ -227,6 +227,8 @@ class FakeServer:
         self.changes: list[tuple[str, str, dict[str, Any]]] = []
         """Requested actions: pipeline, action, body."""
         self.output = FakeOutput()
+        self.deletions: list[str] = []
+        """The reasons of requests to delete a run."""
         self._server: ThreadingHTTPServer | None = None
 
     @property
@@ -322,9 +324,23 @@ class _Handler(BaseHTTPRequestHandler):
         if run_id is None:
             return self._json({"runs": [run.facts() for run in self.server_of.runs[fqn]], "cursor": None})
         run = self.server_of.run(fqn, run_id)
+        if run and self.command == "DELETE":
+            return self._delete(fqn, run)
         if not run:
             return self._json({"code": 404, "message": "there is no such run"}, 404)
         return self._of_run(run, given)
+
+    def _delete(self, fqn: str, run: FakeRun) -> None:
+        """The first call does not end it."""
+        if "DELETE" in self.server_of.refusals:
+            status, message = self.server_of.refusals["DELETE"]
+            return self._json({"code": status, "message": message}, status)
+        self.server_of.deletions.append(self.query.get("reason", ""))
+        is_over = len(self.server_of.deletions) > 1
+        if is_over:
+            self.server_of.runs[fqn].remove(run)
+        outstanding = [{"what": "dataset", "until": "its next job has ended"}]
+        self._json({"state": "deleted" if is_over else "deleting", "counts": {"objects": 7}, "outstanding": outstanding})
 
     def _of_run(self, run: FakeRun, given: dict[str, str]) -> None:
         if "erun" in given:

@@ -56,6 +56,34 @@ def test_a_failed_run_opens_at_the_line_that_explains_it(page: Page, serve: Serv
     assert not [path for path, _ in server.asked if "/explanation" in path]
 
 
+@pytest.mark.behavior("The viewer deletes a run once its id is typed.")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_run_is_deleted_once_its_id_is_typed(page: Page, serve: Serve, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 667})
+    server = serve({FQN: [failed()]})
+    page.goto(address(server))
+    page.get_by_role("button", name="Delete…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Type the run's id").fill(RUN[:-1])
+    dialog.get_by_role("button", name="Delete").click()
+    expect(dialog).to_contain_text("This is not the run's id.")
+    assert violations(page) == [] and server.deletions == []
+    dialog.get_by_label("Type the run's id").fill(f" {RUN} ")
+    dialog.get_by_label("Reason").fill("a password")
+    server.refusals["DELETE"] = (403, "no scope")
+    dialog.get_by_role("button", name="Delete").click()
+    expect(dialog).to_contain_text("requires the scope logs:delete")
+    server.refusals.clear()
+    dialog.get_by_role("button", name="Delete").click()
+    expect(page.locator(".notice")).to_contain_text(
+        "The run is deleted: 7 objects removed. Outstanding: dataset, until its next job"
+    )
+    assert server.deletions == ["a password"] * 2
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.get_by_role("link", name="Runs of the pipeline").click()
+    expect(page).to_have_url(re.compile(FQN))
+
+
 def test_keys_and_the_count_of_errors_lead_to_errors(page: Page, serve: Serve) -> None:
     """Every 997th line is one."""
     page.goto(address(serve({FQN: [failed(candidates=[candidate(40_000)])]})))

@@ -147,6 +147,9 @@ const FILES = "/v1/pipeline-files";
 const LETTERS = "/v1/dead-letters";
 const lettersOf = ({ pipeline }: LetterId): string => `${LETTERS}/${name(pipeline)}`;
 const letterQuery = ({ fqn, runId, handler, line }: LetterId): Query => ({ fqn, runId, handler, line });
+/** The answer to a deletion: "deleting" until the last call. */
+export interface Deletion { state: "deleted" | "deleting"; counts: Record<string, number>; outstanding: { what: string; until: string }[] }
+
 const run = (fqn: string, runId: string): string => `/v1/catalog/pipelines/${name(fqn)}/runs/${name(runId)}`;
 
 /** Send a request, with the token if there is one. Throws ApiError unless the response is successful. */
@@ -207,6 +210,7 @@ export const api = {
   letter: (id: LetterId, signal?: AbortSignal) => json<LetterDetails>(lettersOf(id), letterQuery(id), signal),
   resend: (id: LetterId) => json<{ requestedAt: string }>(`${lettersOf(id)}/resend`, letterQuery(id), undefined, { method: "POST" }),
   drop: async (id: LetterId): Promise<void> => void (await request(lettersOf(id), letterQuery(id), { method: "DELETE" })),
+  deleteRun: (fqn: string, runId: string, reason: string) => json<Deletion>(run(fqn, runId), { reason }, undefined, { method: "DELETE" }),
   link: (fqn: string, runId: string) => json<{ location: string | null }>(downloadPath(fqn, runId), { link: true }),
   stream: (fqn: string, runId: string, after: number, signal: AbortSignal) =>
     request(`${LOGS}/${name(fqn)}/stream/${name(runId)}`, { after }, { signal, headers: { Accept: "text/event-stream" }, cache: "no-store" }),

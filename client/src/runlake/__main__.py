@@ -15,6 +15,7 @@ from runlake import __version__
 from runlake.commands import (
     completion,
     dead_letters,
+    deletion,
     events,
     explanations,
     files,
@@ -181,7 +182,7 @@ def runlake(ctx: click.Context, /, **options: Any) -> None:
 for _command in (
     reading.runs, reading.pipelines, reading.tail, reading.cat, search.grep, reading.download, explanations.why,
     events.steps, events.events, forward.forward, setting.status, page.open_page,
-    writing.execute_command, writing.drain, writing.close, files.files, setting.config, setting.profiles, completion.completion,
+    writing.execute_command, writing.drain, writing.close, deletion.delete, files.files, setting.config, setting.profiles, completion.completion,
 ):  # fmt: skip
     runlake.add_command(_command)
 

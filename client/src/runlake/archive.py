@@ -27,6 +27,7 @@ from runlake.errors import (
     NotFoundError,
     RefusedError,
     RunClosedError,
+    RunDeletedError,
     SettingsError,
     UnavailableError,
     advise,
@@ -40,6 +41,7 @@ from runlake.tokens import Token
 COOKIE = "PIPELINE_SESSION"
 _CONNECT_S = 5.0
 _STREAM_WAIT_S = 25.0
+_DELETION_WAIT_S = 30.0
 _LOGS = "/v1/services/ingestionPipelines/logs"
 _PIPELINES = "/v1/catalog/pipelines"
 _RECENT_RUNS = "/v1/catalog"
@@ -251,6 +253,13 @@ class Archive:
         if not runs:
             raise no_runs(fqn)
         return RunName(fqn, str(runs[0]))
+
+    def delete(self, fqn: str, run_id: str | None, reason: str = "") -> Json:
+        """Delete a run, or a pipeline with all of its runs, for good. ``state``: "deleted", or "deleting" if another call has to continue it.
+        Idempotent. Raises NotFoundError, AccessError, RefusedError, UnavailableError (outcome unknown: send it again)."""
+        path = f"{_PIPELINES}/{path_segment(fqn)}" if run_id is None else self._facts(RunName(fqn, run_id))
+        answer = self._json("DELETE", path, params={"reason": reason} if reason else {}, wait_s=_DELETION_WAIT_S)
+        return _checked(answer, "state", "counts", "outstanding", "outside")
 
     def pipelines(self, prefix: str = "", limit: int = 50) -> Iterator[Json]:
         """Pipelines ordered by name, each with its last run."""
@@ -525,7 +534,7 @@ class Archive:
             return AccessError(status, message)
         if status < 400 or status >= 500 or status in _TRY_AGAIN:  # redirects come from a proxy
             return UnavailableError(f"{message} status={status}", _seconds(response.headers.get("retry-after")))
-        return {404: NotFoundError, 409: RunClosedError}.get(status, RefusedError)(status, message)
+        return {404: NotFoundError, 409: RunClosedError, 410: RunDeletedError}.get(status, RefusedError)(status, message)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ RunlakeError
 │   ├── NotFoundError    check the name (404)
 │   │   └── AddressError the server is not Runlake: fix the address
 │   ├── RunClosedError   write to the next attempt (409): nothing was stored
+│   ├── RunDeletedError  drop the lines (410): the run was deleted on purpose
 │   └── RefusedError     fix the request (other 4xx)
 │       ├── AttemptTakenError  omit the number of the attempt
 │       └── MethodRefusedError correct the run's logging method, or the archive's log browser
@@ -77,6 +78,12 @@ class RunClosedError(ApiError):
     """The run accepts no more lines."""
 
     next_step = "start another run: a closed one cannot change"
+
+
+class RunDeletedError(ApiError):
+    """The run was deleted on purpose: nothing of it can be read or stored again."""
+
+    next_step = "start another run: the name of a deleted one stays taken"
 
 
 class RefusedError(ApiError):

@@ -36,6 +36,7 @@ from runlake.errors import (
     NotFoundError,
     RefusedError,
     RunClosedError,
+    RunDeletedError,
     RunlakeError,
     SettingsError,
     UnavailableError,
@@ -168,7 +169,7 @@ class Shipper:
         self._packing: _Packing | None = None
         self._aside_bytes = 0
         self._finish = _Finish()
-        self._is_access_refused = self._is_permanent = False
+        self._is_access_refused = self._is_permanent = self._is_run_deleted = False
         self._last_error = ""
         self._reported: set[str] = set()
 
@@ -382,7 +383,7 @@ class Shipper:
                     self._finish.abandoned.set()
             with self._state:
                 has_an_end = self._has_an_end() and not self._finish.abandoned.is_set()
-            if has_an_end:
+            if has_an_end and not self._is_run_deleted:
                 self._retry(self._close)
         except _StoppedError:
             pass
@@ -416,11 +417,11 @@ class Shipper:
         if packing is None:
             return not self._buffer.is_drained
         self._in_flight = packing.batch
-        if packing.batch.data:
+        if packing.batch.data and not self._is_run_deleted:
             self._packing = self._packed_next(ahead=True)
             self._retry(partial(self._append, packing.packed()))
         else:
-            self._answered(packing.batch)
+            self._answered(packing.batch, refused=packing.batch.lines)
         return True
 
     def _packed_next(self, *, ahead: bool = False) -> _Packing | None:
@@ -466,6 +467,8 @@ class Shipper:
             return backoff.next_s(error.retry_after_s)
         except RunClosedError as error:
             return self._continue_in_next_attempt(error)
+        except RunDeletedError as error:
+            self._drop_lines_of_deleted_run(error)
         except (AttemptTakenError, MethodRefusedError) as error:
             self._stop_storing(error)
         except ApiError as error:
@@ -643,6 +646,13 @@ class Shipper:
     def _end_with_lost(self) -> RunEnd | None:
         end, lost = self._spool.state.run_end, self._buffer.dropped_lines + self._spool.state.refused
         return end.with_lost(lost) if end and lost else end
+
+    def _drop_lines_of_deleted_run(self, error: RunDeletedError) -> None:
+        """Neither this batch nor later ones are stored, and no disk keeps them: the run was deleted because of what it has."""
+        self._is_run_deleted, self._finish.refusal = True, str(error)
+        self._report_error(error)
+        if (sent := self._in_flight) is not None:
+            self._answered(sent, refused=sent.lines)
 
     def _refused(self, error: ApiError) -> None:
         self._report_error(error)

@@ -14,6 +14,8 @@ export interface HeadEvents {
   wrap(isWrapped: boolean): void;
   copy(): void;
   download(): void;
+  /** Ask, and delete the run. */
+  remove(): void;
   /** Retry the connection immediately. */
   retry(): void;
 }
@@ -41,7 +43,8 @@ export class RunHead {
     this.wrapButton.addEventListener("click", () => events.wrap(isOn(this.wrapButton)));
     const buttons = el("div", { class: "buttons", role: "group", "aria-label": "Log actions" }, this.followButton, this.wrapButton,
       el("button", { type: "button", title: "Copy the selected lines, or the visible ones (c)", onclick: () => events.copy() }, "Copy"),
-      el("button", { type: "button", title: "Download the log (d)", onclick: () => events.download() }, "Download"));
+      el("button", { type: "button", title: "Download the log (d)", onclick: () => events.download() }, "Download"),
+      el("button", { type: "button", class: "quiet", title: "Delete the run with its log", onclick: () => events.remove() }, "Delete…"));
     this.element = el("div", { class: "head" }, el("h1", { class: "hidden" }, "Log of the run"), this.facts, el("div", { class: "bar-of-tools" }, search, jump, buttons));
   }
 

@@ -6,6 +6,7 @@ import { el } from "../dom";
 import { clockName, count, plural, zone } from "../format";
 import { copyable } from "../log/ansi";
 import { copyText, fetchLines, MAX_COPIED_LINES } from "../log/clipboard";
+import { confirmDeletion } from "../log/deletion";
 import { download } from "../log/download";
 import { type FoundError, nextError, previousError } from "../log/errors";
 import { Feed, type FeedState } from "../log/feed";
@@ -21,7 +22,7 @@ import { SearchBox } from "../log/searchbox";
 import { Summary } from "../log/summary";
 import { LogView } from "../log/view";
 import { VisibleLines } from "../log/visible";
-import { type Lines as Range, type Place, type SearchQuery } from "../place";
+import { addressOf, type Lines as Range, type Place, type SearchQuery } from "../place";
 import { RunHead } from "../log/head";
 import { rangesOf } from "../steps/ranges";
 import { RunSteps } from "../steps/steps";
@@ -100,6 +101,7 @@ class RunPage implements View {
       wrap: (isWrapped) => this.wrap(isWrapped),
       copy: () => void this.copy(),
       download: () => void this.download(),
+      remove: () => confirmDeletion(fqn, runId, (message) => this.deleted(message)),
       retry: () => this.feed.retryNow(),
     });
     this.steps = new RunSteps(fqn, runId, this.view, {
@@ -571,6 +573,12 @@ class RunPage implements View {
     } catch {
       this.head.showMessage("The browser denied access to the clipboard: select the text and copy it.");
     }
+  }
+
+  private deleted(message: string): void {
+    this.leave();
+    this.element.replaceChildren(el("div", { class: "notice", role: "status" }, el("h2", {}, "Deleted"), el("p", {}, message),
+      el("p", { class: "actions" }, el("a", { href: addressOf({ fqn: this.fqn }), "data-go": true }, "Runs of the pipeline"))));
   }
 
   private async download(): Promise<void> {

@@ -13,6 +13,7 @@ export function errorText(error: unknown, context?: ErrorContext): ErrorText {
   if (error.status === 403) return { title: context?.forbidden ?? "You lack permission to read this", next: error.message, canRetry: false, canSignIn: true };
   if (error.status === 404 && context?.missing) return context.missing;
   if (error.status === 404 && !context) return { title: "Log not found", next: "The run may not have stored lines yet: this page retries automatically. If the run is older, check the URL; its log may have expired.", canRetry: true };
+  if (error.status === 410) return { title: "The run was deleted", next: error.message, canRetry: false };
   if (error.status === 0) return { title: "The server does not respond", next: "It may be restarting, or you are offline. This page keeps retrying.", canRetry: true };
   if (error.status >= 500) return { title: "Server error", next: `${error.message}. This page keeps retrying.`, canRetry: true };
   return { title: "The server rejected the request", next: error.message, canRetry: true };

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-CHANGING_COMMANDS = frozenset({"exec", "drain", "close"})
+CHANGING_COMMANDS = frozenset({"exec", "drain", "close", "delete"})
 CHANGING_OPTIONS = frozenset({"--discard"})
 USUAL_WORDS = {
     **dict.fromkeys(("log", "logs", "show", "read", "view", "print", "less", "more", "get"), "cat"),
