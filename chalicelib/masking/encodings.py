@@ -1,4 +1,7 @@
-"""The forms of a secret in a log: unchanged, percent-encoded, escaped as in JSON or in Python's quoted strings, and base64.
+"""The forms of a secret that are searched for, in a text and in its readings without escapes (``escapes``).
+
+A reading covers everything that writers escape, in any way: JSON, XML, URLs, shells, quoted strings. Forms cover what changes otherwise:
+doubled quotes, blanks as ``+``, base64.
 
 Base64 text depends on the offset of the secret in a group of three bytes, so there are three variants. The first and last character may
 also encode bits of adjacent text: they are not part of the searched text, and are masked with it.
@@ -8,15 +11,14 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Iterator
+from html import escape
+from itertools import product
 from typing import NamedTuple
 from urllib.parse import quote
 
-_SAFE = ("", "/", "*", "!'()*", ";,/?:@&=+$!'()*#")
-"""Characters that encoders leave unchanged besides letters, digits and ``_.-~``: RFC 3986, Python, HTML forms, encodeURIComponent,
-encodeURI."""
-_ESCAPE = re.compile(r"%[0-9A-F]{2}")
+from chalicelib.masking.escapes import unescaped
+
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _DROPPED_BEFORE = (0, 2, 3)
 """Number of leading base64 characters that encode bits of preceding bytes, by the number of such bytes in the group."""
@@ -24,7 +26,9 @@ _DROPPED_AFTER = (0, 3, 2)
 """Number of trailing characters that encode bits of following bytes, padding included, by the number of the secret's bytes in the last
 group."""
 _FEWEST_LETTERS = 4
-"""In base64 characters; any value of four bytes has this many."""
+"""In base64 characters, and in bytes of a value without its escapes; any value of four bytes has this many in base64."""
+_APOSTROPHES = (b"'", b"''", b"'''", b"'\"'\"'")
+"""Alone, in SQL and YAML, and of shells: ``'\\''`` without its backslash, and in double quotes."""
 
 
 class EncodedForm(NamedTuple):
@@ -36,31 +40,25 @@ class EncodedForm(NamedTuple):
 
 
 def encoded_forms(value: bytes) -> frozenset[EncodedForm]:
-    """All forms of a UTF-8 secret. If it has only letters and digits: itself and three in base64."""
+    """All forms of a UTF-8 secret."""
     text = value.decode(errors="replace")
-    plain = {value, *_escaped(text), *_percent_encoded(text)}
-    return frozenset({*(EncodedForm(each) for each in plain), *_in_base64(value)})
+    in_json = {json.dumps(text, ensure_ascii=is_ascii)[1:-1].encode() for is_ascii in (True, False)}
+    plain = {value, *_read(value, text)}
+    in_base64 = {form for each in {value, *in_json} for form in _in_base64(each)}
+    return frozenset({*(EncodedForm(each) for each in plain), *in_base64})
 
 
-def _escaped(text: str) -> Iterator[bytes]:
-    for is_ascii in (True, False):
-        yield json.dumps(text, ensure_ascii=is_ascii)[1:-1].encode()
-    parts = text.split("'")
-    for written in (repr, ascii, _repr_of_bytes):
-        for apostrophe in ("'", "\\'"):  # escaped or not, depending on the text around the secret
-            yield apostrophe.join(written(part)[1:-1] for part in parts).encode()
-
-
-def _repr_of_bytes(text: str) -> str:
-    return repr(text.encode())[1:]
-
-
-def _percent_encoded(text: str) -> Iterator[bytes]:
-    for safe in _SAFE:
-        upper = quote(text, safe=safe)
-        for encoded in {upper, _ESCAPE.sub(lambda escape: escape[0].lower(), upper), upper.replace("~", "%7E")}:
-            yield encoded.encode()
-            yield encoded.replace("%20", "+").encode()
+def _read(value: bytes, text: str) -> Iterator[bytes]:
+    """The value without its escapes, with changed quotes and blanks. A value of few other characters in the commonest escapes."""
+    read = unescaped(value)
+    if len(read) < _FEWEST_LETTERS:
+        escaped = (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], quote(text, safe=""), escape(text))
+        yield from (each.encode() for each in escaped)
+        return
+    for each in {read, unescaped(value.replace(b"\\", b""))}:  # ``\\n`` whose letter is escaped, too
+        first, inner, last = each[:1], each[1:-1], each[-1:]  # a quote at an end may be next to that of the text
+        for apostrophe, quotes, blank in product(_APOSTROPHES, (b'"', b'""'), (b" ", b"+")):
+            yield first + inner.replace(b'"', quotes).replace(b"'", apostrophe).replace(b" ", blank) + last
 
 
 def _in_base64(value: bytes) -> Iterator[EncodedForm]:

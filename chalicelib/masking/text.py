@@ -24,6 +24,12 @@ def run_pattern(of: bytes) -> RunPattern:
     return re.compile(b"[" + of + b"]*+")
 
 
+def occurrences(body: bytes, of: Automaton, start: int, end: int) -> list[tuple[int, int, int]]:
+    """(index of a word, start, end) of all occurrences in [start, end), overlapping ones included."""
+    found = of.find_matches_as_indexes(body[start:end], overlapping=True)
+    return [(number, first + start, last + start) for number, first, last in found]
+
+
 class Text:
     """The bytes of a batch. No method reads beyond its result and the window that its caller names."""
 
@@ -46,8 +52,7 @@ class Text:
 
     def occurrences(self, of: Automaton, start: int, end: int) -> list[tuple[int, int, int]]:
         """(index of a word, start, end) of all occurrences in [start, end), overlapping ones included."""
-        found = of.find_matches_as_indexes(self.body[start:end], overlapping=True)
-        return [(number, first + start, last + start) for number, first, last in found]
+        return occurrences(self.body, of, start, end)
 
     def words(self, of: Automaton, start: int, end: int) -> Sequence[tuple[int, int, int]]:
         """(index of a word, its start and end, counted from ``start``) of lowercase words, in any case."""

@@ -1,4 +1,5 @@
-"""Finder of configured values: all forms of all values in one pass over the text (Aho-Corasick).
+"""Finder of configured values: all forms of all values in one pass over the text (Aho-Corasick), and one over each of its readings
+without escapes.
 
 Matches may overlap, and all of them are masked, so no part of a value stays. A form that shorter forms cover wherever it occurs is not
 searched for. The remaining forms have at most 2 (1 + log2 of the longest form) matches per byte, for any number of values: the longest
@@ -8,18 +9,25 @@ long. Therefore the cost depends on the text alone.
 
 from __future__ import annotations
 
+import heapq
+import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
 from chalicelib.masking.encodings import encoded_forms
-from chalicelib.masking.text import Automaton, Span, Text
+from chalicelib.masking.escapes import Reading, readings
+from chalicelib.masking.text import Automaton, Span, Text, occurrences
 
 WINDOW_BYTES = 1 << 16
 """Searched at once; the matches of one window are in memory."""
 _BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_")
 _MOST_PADDING = 2
+_LAST_BACKSLASHES = re.compile(rb"(?:\\\\|\\(?![\"'])|%(?:25)*5[cC]|&(?:amp;)*(?:#92|#[xX]5[cC]|bsol);)*+")
+"""At the end of a value. The last of an odd number before a quote belongs to the quote."""
+_Find = Callable[[Automaton, int, int], list[tuple[int, int, int]]]
 
 
 class _Adjacent(NamedTuple):
@@ -27,6 +35,9 @@ class _Adjacent(NamedTuple):
 
     before: int
     after: int
+
+
+_ALONE = _Adjacent(0, 0)
 
 
 class ValueFinder:
@@ -38,6 +49,9 @@ class ValueFinder:
     anchor = b""
 
     def __init__(self, values: Iterable[bytes], markers: Sequence[bytes] = ()) -> None:
+        values = list(values)
+        self._has_outer_backslash = any(b"\\" in (value[:1], value[-1:]) for value in values)
+        """A reading has no backslashes, and its places none at the end."""
         adjacent = _uncovered({form for value in values for form in encoded_forms(value)})
         self._adjacent = list(adjacent.values())
         self._automaton = _automaton([*adjacent, *markers]) if adjacent else None
@@ -45,28 +59,51 @@ class ValueFinder:
         self._longest_marker = max(map(len, markers), default=1)
 
     def __call__(self, text: Text) -> Iterator[Span]:
-        """Spans in order; those of one window do not overlap."""
+        """Spans in order, which may overlap."""
         if self._automaton is None:
-            return
-        for start in range(0, len(text), WINDOW_BYTES):
-            yield from _united(self._in_window(text, self._automaton, start, min(start + WINDOW_BYTES, len(text))))
+            return iter(())
+        plain = self._spans(text.body, text.occurrences)
+        others = readings(text.body)
+        if not others:
+            return plain
+        return heapq.merge(plain, *(self._escaped(text.body, each) for each in others))
 
-    def _in_window(self, text: Text, automaton: Automaton, start: int, end: int) -> list[Span]:
-        """Spans that begin in [start, end). A marker may begin earlier."""
+    def _escaped(self, body: bytes, reading: Reading) -> Iterator[Span]:
+        """Spans in order that a reading has and the text has not."""
+        found = self._spans(reading.body, partial(occurrences, reading.body))
+        for first, last, has_escapes in reading.in_source(found):
+            if self._has_outer_backslash:
+                end = _LAST_BACKSLASHES.match(body, last)
+                yield first, end.end() if end else last
+            elif has_escapes:
+                yield first, last
+
+    def _spans(self, body: bytes, find: _Find) -> Iterator[Span]:
+        """Spans in order; those of one window do not overlap."""
+        assert self._automaton
+        for start in range(0, len(body), WINDOW_BYTES):
+            yield from self._in_window(body, find, self._automaton, start, min(start + WINDOW_BYTES, len(body)))
+
+    def _in_window(self, body: bytes, find: _Find, automaton: Automaton, start: int, end: int) -> list[Span]:
+        """Spans that begin in [start, end), overlapping ones united. A marker may begin earlier."""
         reach = max(self._longest, self._longest_marker) - 1
-        matches = text.occurrences(automaton, max(start - reach, 0), end + reach)
-        masked = [(first, last) for number, first, last in matches if number >= len(self._adjacent)]
-        spans = [
-            self._with_adjacent(text, number, first, last)
-            for number, first, last in matches
-            if number < len(self._adjacent) and start <= first < end
-        ]
-        return [each for span in spans if (each := _beyond(span, masked))] if masked else spans
+        adjacent, count = self._adjacent, len(self._adjacent)
+        spans: list[Span] = []
+        masked: list[Span] = []
+        for number, first, last in find(automaton, max(start - reach, 0), end + reach):
+            if number >= count:
+                masked.append((first, last))
+            elif start <= first < end:
+                if adjacent[number] != _ALONE:
+                    first, last = self._with_adjacent(body, number, first, last)
+                spans.append((first, last))
+        if masked:
+            spans = [each for span in spans if (each := _beyond(span, masked))]
+        return _united(spans)
 
-    def _with_adjacent(self, text: Text, number: int, first: int, last: int) -> Span:
+    def _with_adjacent(self, body: bytes, number: int, first: int, last: int) -> Span:
         """Extends a match by base64 characters that it shares with adjacent text, and by the padding."""
         before, after = self._adjacent[number]
-        body = text.body
         if before and first and body[first - 1] in _BASE64:
             first -= 1
         if after and last < len(body) and body[last] in _BASE64:
@@ -90,19 +127,20 @@ def _beyond(span: Span, masked: Sequence[Span]) -> Span | None:
     return first, last
 
 
-def _united(spans: list[Span]) -> Iterator[Span]:
+def _united(spans: list[Span]) -> list[Span]:
     """Merges overlapping spans."""
     spans.sort()
-    last: Span | None = None
-    for first, end in spans:
-        if last and first < last[1]:
-            last = last[0], max(last[1], end)
-            continue
-        if last:
-            yield last
-        last = first, end
-    if last:
-        yield last
+    united: list[Span] = []
+    end = 0
+    for span in spans:
+        if span[0] < end:
+            if span[1] > end:
+                end = span[1]
+                united[-1] = united[-1][0], end
+        else:
+            united.append(span)
+            end = span[1]
+    return united
 
 
 def _uncovered(every: Iterable[tuple[bytes, int, int]]) -> dict[bytes, _Adjacent]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chalicelib.masking import commands, credentials, headers, key_value_secrets, private_keys, words
+from chalicelib.masking import commands, credentials, escapes, headers, key_value_secrets, private_keys, words
 from chalicelib.masking.mask import mask
 from chalicelib.masking.shapes import SHAPES, finders
 from chalicelib.masking.text import Automaton, RunPattern, Text
@@ -154,11 +154,16 @@ def test_the_count_can_fail() -> None:
 
 RUNS = [
     value
-    for module in (commands, credentials, headers, key_value_secrets, private_keys)
+    for module in (commands, credentials, escapes, headers, key_value_secrets, private_keys)
     for value in vars(module).values()
     if isinstance(value, re.Pattern)
 ]
-RUNS += [*key_value_secrets._QUOTED.values(), *map(commands._option, words.COMMANDS), key_value_secrets.example()]
+RUNS += [
+    *key_value_secrets._QUOTED.values(),
+    *escapes._ENDS_OF_LINES,
+    *map(commands._option, words.COMMANDS),
+    key_value_secrets.example(),
+]
 
 
 @pytest.mark.parametrize("pattern", RUNS, ids=lambda pattern: pattern.pattern.decode())

@@ -193,7 +193,7 @@ def test_end_of_a_private_key_is_seen_far_behind_other_texts() -> None:
         ({"secret_name": "x", "n": 5}, {"secret_name": "x", "n": 5}),
         ([VALUE, {VALUE: 1}], [MARKER, {MARKER: 1}]),
         ({f"a{VALUE}": 1, f"a{VALUE}{VALUE}": 2}, {f"a{MARKER}": 1, f"a{MARKER}{MARKER}": 2}),
-        ({VALUE: 1, VALUE.replace("-", "%2D"): 2}, {MARKER: 1, f"{VALUE.replace('-', '%2D')}": 2}),
+        ({VALUE: 1, VALUE.replace("-", "%2D"): 2}, {MARKER: 1, f"{MARKER}-2": 2}),
         ({"pin": 12345678, "all": [12345678]}, {"pin": MARKER, "all": [MARKER]}),
         (12345678, MARKER),
         ("password=hunter2", "password=***password***"),
@@ -257,11 +257,10 @@ def test_step_that_grows_too_long_is_the_marker() -> None:
 def test_rejection_of_a_name_does_not_repeat_the_value() -> None:
     check = masker().check_names
     check("svc.a", "svc.a", "run", "password=hunter2")  # shapes do not apply to names
-    for name in (VALUE, f"run-{VALUE}-1", VALUE.replace("-", "%2D"), "", "é" + VALUE):
-        if name and name != VALUE.replace("-", "%2D"):
-            with pytest.raises(InvalidNameError) as caught:
-                check("svc.a", "svc.a", name)
-            assert VALUE not in str(caught.value)
+    for name in (VALUE, f"run-{VALUE}-1", VALUE.replace("-", "%2D"), "é" + VALUE):
+        with pytest.raises(InvalidNameError) as caught:
+            check("svc.a", "svc.a", name)
+        assert VALUE not in str(caught.value)
     other = masker(rules=[MaskingRule(fqn="other.*", values=(SecretStr(VALUE),))])
     other.check_names("svc.a", VALUE)
     with pytest.raises(InvalidNameError):

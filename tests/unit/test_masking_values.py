@@ -10,7 +10,7 @@ import string
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from chalicelib.masking.encodings import encoded_forms
@@ -21,6 +21,7 @@ from chalicelib.masking.shapes import finders
 from chalicelib.masking.text import Automaton, Text
 from chalicelib.masking.values import WINDOW_BYTES, ValueFinder
 from tests.sampling import examples
+from tests.spellings import base64_text, spelling
 from tests.support.clock import ManualClock
 
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -52,6 +53,7 @@ def masked(text: str, *values: str) -> str:
         ascii(SECRET)[1:-1],
         repr(SECRET.encode())[2:-1],
         SECRET.replace("\\", "\\\\"),  # in a text that has no double quotes
+        "".join(f"&#{ord(each)};" for each in json.dumps(SECRET)[1:-1]),
     ],
 )
 def test_percent_encoded_in_both_cases_and_with_both_blanks_and_escaped(written: str) -> None:
@@ -79,6 +81,53 @@ def test_base64_wherever_it_begins_standard_and_url_safe_padded_or_not(
     assert text.startswith(left) and text.endswith(right)
     assert len(left) * 6 <= before * 8
     assert len(right.rstrip("=")) * 6 <= after * 8 + 4 or (after == 0 and right.strip("=") == "")
+
+
+LETTERS = string.ascii_letters + string.digits + string.punctuation
+OFTEN = "abdnrtux0149AF\"'\\\\/&<>%+= $;äé€😀\t"
+
+
+@pytest.mark.behavior("Configured secrets are masked however a writer escapes them.")
+@settings(QUIET, max_examples=examples(300))
+@given(st.text(LETTERS, min_size=4, max_size=24) | st.text(OFTEN, min_size=4, max_size=20), st.randoms(use_true_random=False))
+def test_value_in_any_spelling_is_masked(inner: str, chance: random.Random) -> None:
+    value = f"a{inner}z"  # quotes and backslashes at the ends: below
+    name, written = spelling(value, chance)
+    note(f"{name}: {written}")
+    assert masked(f"x {written} y", value) == f"x {M} y"
+
+
+@settings(QUIET, max_examples=examples(100))
+@given(st.text(LETTERS, min_size=8, max_size=100), st.randoms(use_true_random=False))
+def test_base64_in_lines_is_masked(value: str, chance: random.Random) -> None:
+    before, encoded, after = base64_text(value, chance)
+    found = masked(encoded, value)
+    left = re.sub(r"\s", "", found.replace(M, ""))
+    assert M in found and len(left) <= (before * 4 + 2) // 3 + (after * 4 + 2) // 3 + 2
+    assert found.count("\n") == encoded.count("\n")
+
+
+def test_base64_of_json_with_an_escaped_value_is_masked() -> None:
+    encoded = base64.b64encode(json.dumps({"k": 'it is "secret" \u00e9'}).encode()).decode()
+    assert M in masked(encoded, 'is "secret"') and M in masked(encoded, 't" \u00e9')
+
+
+def test_token_in_lines_is_masked() -> None:
+    token = "".join(random.Random(7).choices(LETTERS[:62], k=100))
+    for columns in (64, 76):
+        text = "\n".join([token[:columns], token[columns:]])
+        assert masked(f"{text}\n", token) == f"{M}\n{M}\n"
+        assert masked(json.dumps(text), token) == f'"{M}"'
+    assert masked("x " + token[:40] + "\n" + token[40:], token) == "x " + token[:40] + "\n" + token[40:], "no line of base64"
+
+
+@pytest.mark.parametrize(
+    "value", ['"quoted"', '"first', "'quoted'", "\\backslashes\\", 'at the end\\"', '\\"at the start', "\\\\host\\share"]
+)
+def test_json_with_a_masked_value_stays_valid(value: str) -> None:
+    document = json.dumps({"k": value})
+    assert json.loads(masked(document, value)) == {"k": M}
+    assert json.loads(json.loads(masked(json.dumps(document), value))) == {"k": M}
 
 
 def test_all_forms_of_plain_letters_are_four() -> None:
