@@ -512,17 +512,36 @@ def regenerated(text: str, page: Path) -> str:
     return _BLOCK.sub(lambda block: f"{block[1]}{made('table', TABLES, block[2])}\n{block[4]}", text)
 
 
+def client_masking() -> dict[Path, str]:
+    """The modules with which the client masks, copies of the server's: the client is a package of its own. By path, with what they import."""
+    waiting, copies = [*_MASKING_OF_THE_CLIENT], dict[Path, str]()
+    while waiting:
+        name = waiting.pop()
+        source = (PROJECT / _MASKING / f"{name}.py").read_text()
+        imported = [each for names in _IMPORTED.findall(source) for each in (names[0] or names[1]).split(", ")]
+        waiting += [each for each in imported if PROJECT / _COPIES / f"{each}.py" not in copies]
+        renamed = source.replace("chalicelib.masking", "runlake._redaction").replace("from ahocorasick_rs", "from runlake._words")
+        copies[PROJECT / _COPIES / f"{name}.py"] = f"# Copied from {_MASKING}/{name}.py by docs.generate.\n{renamed}"
+    return copies
+
+
+_MASKING, _COPIES = "chalicelib/masking", "client/src/runlake/_redaction"
+_MASKING_OF_THE_CLIENT = ("__init__", "fields", "mask", "shapes")
+_IMPORTED = re.compile(r"from chalicelib\.masking(?:\.(\w+) import| import ([\w, ]+))")
+
+
 def main() -> int:
-    """Rewrite the documents that differ; with ``--check`` print their names and return 1."""
+    """Rewrite the documents and copies that differ; with ``--check`` print their names and return 1."""
     parser = argparse.ArgumentParser(prog="python -m docs.generate", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a document is out of date")
     is_check, changed = parser.parse_args().check, 0
-    for path in sorted(DOCS.rglob("*.md")):
-        old = path.read_text()
-        if (new := regenerated(old, path)) == old:
+    documents = {path: regenerated(path.read_text(), path) for path in sorted(DOCS.rglob("*.md"))}
+    for path, new in (documents | client_masking()).items():
+        if path.is_file() and path.read_text() == new:
             continue
         changed += 1
         if not is_check:
+            path.parent.mkdir(exist_ok=True)
             path.write_text(new)
         print(f"{path.relative_to(PROJECT)}{': out of date; run python -m docs.generate' if is_check else ''}")
     return 1 if is_check and changed else 0

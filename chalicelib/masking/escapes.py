@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
+from html.entities import html5
 from typing import NamedTuple
 
 from chalicelib.masking.text import Span
@@ -117,8 +118,6 @@ _ENTITY = _pattern("&(?:amp;(?=NAME))*+NAME", NAME="(?:#[0-9]{1,7}+;|#[xX]H{1,6}
 
 
 def _of_entity(escape: bytes) -> bytes:
-    from html.entities import html5  # large
-
     *_, name, _last = escape[1:].split(b";")
     if not name.startswith(b"#"):
         return html5.get(name.decode() + ";", f"&{name.decode()};").encode()

@@ -190,7 +190,7 @@ def test_data_of_a_writer_is_on_each_of_its_events(server: FakeServer, settings:
             writer.write("one")
             writer.write("two", data={"tries": 2, "k": []})
         run.event("three")
-    own = {"team": "core", "key": "***secret***", "tries": 1}
+    own = {"team": "core", "key": "***configured-value***", "tries": 1}
     assert {event["message"]: event["data"] for event in events_of(server).stored} == {
         "one": own, "two": own | {"tries": 2, "k": []}, "three": {"of": "the run"},
     }  # fmt: skip

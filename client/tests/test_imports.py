@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 _CLIENT = Path(__file__).parents[1]
 _OWN = {"runlake", "runlake_signals"}
 _ALLOWED = {"httpx", "click"} | _OWN
-_EXTRAS = {"targets.py": {"runlake_forwarding"}}
+_EXTRAS = {"targets.py": {"runlake_forwarding"}, "_words.py": {"ahocorasick_rs"}}
 """What a module imports when it is used: optional dependencies."""
 
 
@@ -35,7 +36,7 @@ def test_what_the_client_imports(path: Path) -> None:
 def test_what_it_imports_is_what_it_declares() -> None:
     project = tomllib.loads((_CLIENT / "pyproject.toml").read_text())["project"]
     assert {each.partition(">")[0] for each in project["dependencies"]} == _ALLOWED - _OWN
-    extras = {each.partition("=")[0].replace("-", "_") for names in project["optional-dependencies"].values() for each in names}
+    extras = {re.split("[=>]", each)[0].replace("-", "_") for names in project["optional-dependencies"].values() for each in names}
     assert extras == {name for names in _EXTRAS.values() for name in names}
 
 

@@ -6,7 +6,10 @@ import base64
 import gzip
 import json
 import logging
-from urllib.parse import quote, quote_plus, urlencode
+import random
+import runpy
+import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -15,32 +18,18 @@ from hypothesis import strategies as st
 
 import runlake
 from client.tests.fake_server import FakeServer
-from runlake import Annotation, Mask, RunlogHandler, Settings
-from runlake.masking import MARK
+from runlake import Annotation, Mask, RunlogHandler, Settings, _words
+from runlake.masking import _LONGEST_PENDING_BYTES, _OVERLAP_BYTES, MARK
+from tests.spellings import spelling
 
-_PASSWORD = "p4ss/w+rd& ü~'x'"
 
-
-@pytest.mark.parametrize(
-    "form",
-    [
-        _PASSWORD,
-        quote(_PASSWORD),
-        quote(_PASSWORD, safe=""),
-        quote_plus(_PASSWORD),
-        quote(_PASSWORD, safe="").lower(),
-        quote(_PASSWORD, safe="!'()*"),  # encodeURIComponent
-        urlencode({"a": _PASSWORD})[2:],
-        base64.b64encode(_PASSWORD.encode()).decode(),
-        base64.urlsafe_b64encode(_PASSWORD.encode()).decode(),
-        json.dumps(_PASSWORD)[1:-1],
-        json.dumps(_PASSWORD, ensure_ascii=False)[1:-1],
-    ],
-)
-def test_every_form_is_masked(form: str) -> None:
-    mask = Mask([_PASSWORD])
-    assert mask.text(f"a{form}b") == f"a{MARK}b"
-    assert mask.bytes(f"a{form}b".encode()) == f"a{MARK}b".encode()
+@examples(deadline=None, max_examples=50)
+@given(st.text("ab1 /&<>'\"\\\\%+=ü😀", min_size=4, max_size=16), st.randoms(use_true_random=False))
+def test_value_in_any_spelling_is_masked(inner: str, chance: random.Random) -> None:
+    _, written = spelling(f"a{inner}z", chance)
+    mask = Mask([f"a{inner}z"])
+    assert mask.text(f"x {written} y") == f"x {MARK} y"
+    assert mask.bytes(f"x {written} y".encode()) == f"x {MARK} y".encode()
 
 
 @examples(deadline=None)  # the machine may be busy
@@ -60,13 +49,13 @@ def test_the_longest_wins_and_what_overlaps_is_one() -> None:
     assert mask.text("xabcdefghx") == f"x{MARK}x"
     assert mask.text("abcabc") == MARK + MARK
     assert Mask(["aa"]).text("aaa a") == f"{MARK} a"
-    assert not Mask([""])
+    assert not Mask([""], shapes=False)
 
 
 def test_a_key_of_many_lines_is_masked_line_by_line_too() -> None:
     key = "-----BEGIN KEY-----\nMIIBOgIBAAJBAKj34Gkx\nab\n-----END KEY-----\n"
     mask = Mask([key])
-    assert mask.text(f"<{key}>") == f"<{MARK}>"
+    assert mask.text(f"<{key}>") == f"<{MARK}\n{MARK}\n{MARK}\n{MARK}\n>", "lines stay"
     assert mask.text("10:00 MIIBOgIBAAJBAKj34Gkx") == f"10:00 {MARK}"
     assert mask.text("ab") == "ab"
 
@@ -84,6 +73,36 @@ def test_a_stream_is_masked_as_if_it_came_at_once(secrets: list[str], text: str,
         rest = rest[size:]
     masked += stream.end()
     assert masked == mask.bytes(text.encode())
+
+
+def test_secret_in_an_endless_line_is_masked() -> None:
+    mask, line = Mask(["hunter2!"]), b"x" * (_LONGEST_PENDING_BYTES - 2) + b"hunter2!" + b"y" * 5 * _OVERLAP_BYTES
+    stream = mask.stream()
+    pieces = [stream.put(line[at : at + 1000]) for at in range(0, len(line), 1000)]
+    assert any(pieces) and b"".join([*pieces, stream.end()]) == mask.bytes(line)
+
+
+@examples(deadline=None, max_examples=50)
+@given(st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, unique=True), st.text("abc"))
+def test_search_without_the_package_finds_the_same(words: list[str], text: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "ahocorasick_rs", None)
+        without = runpy.run_path(_words.__file__)
+    assert _words.HAS_AUTOMATON and not without["HAS_AUTOMATON"]
+    every = [
+        kind([word.encode() for word in words]).find_matches_as_indexes(text.encode(), overlapping=True)
+        for kind in (_words.BytesAhoCorasick, without["BytesAhoCorasick"])
+    ]
+    assert sorted(every[0]) == sorted(every[1])
+    assert [end for _, _, end in every[1]] == sorted(end for _, _, end in every[1])
+
+
+def test_missing_package_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runlake._words.HAS_AUTOMATON", False)
+    monkeypatch.setattr("runlake.masking._is_reported", False)
+    assert not Mask(shapes=False).missing()
+    assert "ahocorasick-rs" in Mask().missing() and not Mask().missing()
+    assert Mask(["hunter2!"]).text("hunter2! password=x") == f"{MARK} password=***password***"
 
 
 @examples(deadline=None)  # the machine may be busy
@@ -119,7 +138,7 @@ def test_what_is_logged_written_and_annotated_is_masked_on_its_way(server: FakeS
 @pytest.mark.parametrize(
     ("secret", "words", "command"),
     [
-        ("hunter2'Zx81", ["./load.sh", "--password=hunter2'Zx81", "a b"], f"./load.sh '--password={MARK}' 'a b'"),
+        ("hunter2'Zx81", ["./load.sh", "--password=hunter2'Zx81", "a b"], "./load.sh '--password=***password***' 'a b'"),
         ("two words", ["./load.sh", "two words"], f"./load.sh '{MARK}'"),
         ("two words", ["./load.sh", "two", "words"], f"./load.sh {MARK}"),
         ("hunter2", "./load.sh 'hunter2'", f"./load.sh '{MARK}'"),
@@ -143,13 +162,16 @@ def test_secret_in_the_command_of_a_block_is_masked(
     assert server.starts[0]["command"] == f"load.py '{MARK}'"
 
 
-@pytest.mark.behavior("The client masks given secrets before lines are buffered.")
-def test_lines_are_masked_before_they_stand_in_memory_or_on_disk(server: FakeServer, settings: Settings) -> None:
+@pytest.mark.parametrize("is_masked", [True, False])
+@pytest.mark.behavior("The client masks secrets before lines are buffered.")
+def test_lines_are_masked_before_they_stand_in_memory_or_on_disk(server: FakeServer, settings: Settings, is_masked: bool) -> None:
     server.down()
-    handler = RunlogHandler("p", "r", secrets=["hunter2!"], settings=settings, tell=lambda text: None)
-    handler.write("text hunter2!\n")
+    own = replace(settings, mask=is_masked)
+    handler = RunlogHandler("p", "r", secrets=["hunter2!"], settings=own, tell=lambda text: None)
+    handler.write("text hunter2! password=own\n")
     handler.write_bytes(b"bytes hunter2!\n", 0)
     handler.finish(0.01)
     sent = b"".join(gzip.decompress(path.read_bytes()) for path in settings.spool_root.rglob("sent.gz"))
     kept = sent + b"".join(path.read_bytes() for path in sorted(settings.spool_root.rglob("*.chunk")))
-    assert kept == f"text {MARK}\nbytes {MARK}\n".encode()
+    own_password = "***password***" if is_masked else "own"
+    assert kept == f"text {MARK} password={own_password}\nbytes {MARK}\n".encode()

@@ -186,7 +186,7 @@ def test_run_by_a_method_has_all_there_and_its_frame_in_the_archive(server: Fake
             run.event("two", level="warn", data={"n": 1, "jobId": "x"})
         with run.events("w", {"of": "w"}) as writer:
             writer.write("three", timestamp_ms=5)
-    assert sorted(store.messages()) == ["one ***secret***", "three", "two"]
+    assert sorted(store.messages()) == ["one ***configured-value***", "three", "two"]
     by_message = {event["message"]: event for event in store.events.values()}
     mandatory = {"instanceId": INSTANCE_ID, "loggableType": "run", "loggableId": "r", "jobId": "p"}
     assert by_message["two"]["data"] == {"n": 1, **mandatory, "stepId": "load-1"}

@@ -130,7 +130,7 @@ def test_blocks_of_lines_archive_what_they_say(server: FakeServer, settings: Set
 def test_block_of_secrets_masks_them(server: FakeServer, settings: Settings) -> None:
     (block,) = blocks_of("Secrets")
     ran(block, settings, DB_PASSWORD="hunter2-hunter2")
-    assert only_run(server).lines == [b"connecting as orders:***secret***"]
+    assert only_run(server).lines == [b"connecting as orders:***configured-value***"]
 
 
 def test_block_of_files_fetches_what_it_pushed(

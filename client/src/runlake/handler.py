@@ -113,7 +113,7 @@ class RunlogHandler(logging.Handler):
         self.run = checked_run_name(RunName(fqn, run_id or new_run_id()))
         inherited = inherited_method(self.run) if start is None else None
         self._method = choose_method(self.settings, self.run.fqn, inherited or method)
-        self.mask = secrets if isinstance(secrets, Mask) else Mask(secrets)
+        self.mask = secrets if isinstance(secrets, Mask) else Mask(secrets, shapes=self.settings.mask)
         self._is_of_exec = start is None and inherited_start_id(self.run) is not None
         self._zone = (inherited_zone(self.run) if self._is_of_exec else "") or (checked_zone(zone) if zone else "")
         self._requested_writer = None if writer is None else checked_name("writer", self.mask.text(writer))
@@ -134,6 +134,8 @@ class RunlogHandler(logging.Handler):
         self._start = start
         identity = start.start_id if start else randomness.token_hex(8)
         self._group = blake2b(identity.encode("utf-8", "replace"), digest_size=8).hexdigest()
+        if notice := self.mask.missing():
+            tell(notice)
         if self._method.problem:
             tell(f"{self._method.problem}: the run log replaces it")
         self._data = dict(data or {})
@@ -455,6 +457,8 @@ def _close_at_exit(handler: Callable[[], RunlogHandler | None]) -> None:
 def _before_fork() -> None:
     if _handlers:
         import_for_requests()
+    for handler in list(_handlers):
+        handler.mask.prepare()
 
 
 def _after_fork_in_child() -> None:

@@ -1,55 +1,84 @@
-"""Masking of secrets by value, before anything leaves the process, in the encodings in which values travel.
+"""Masking of secrets before anything leaves the process, or is written to disk, by the archive's own finders (``_redaction``).
 
-A form is the value itself; URL-encoded, as browsers, forms and Python do it; in base64, alone or within a longer value
-(``user:password``), in both alphabets; as in a JSON string; and each longer line of a value of several lines. Each match of any form is
-masked, and overlapping matches as one: so the longest wins, and no part of it is left next to a shorter one.
+Values that are given are found however a writer spells them. Unless it is switched off, secrets are also found by their shape: values whose
+names mark them as secret, keys, passwords in URLs, and tokens by their vendors' formats, the last only with ``ahocorasick_rs``. The archive
+recognizes the marks, and masks again by its own rules.
 """
 
 from __future__ import annotations
 
-import base64
-import json
+import importlib
 import math
-import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, AnyStr
-from urllib.parse import quote, quote_plus
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-MARK = "***secret***"
-"""The replacement of a secret."""
+if TYPE_CHECKING:
+    from runlake._redaction.mask import Masked
 
-_MARK = MARK.encode()
+MARK = "***configured-value***"
+"""The replacement of a value that was given. Secrets of a shape have its name."""
+
 _DEEPEST = 20
 _LINE_LETTERS = 8
-_BASE64_LETTERS = 8
-"""Shorter lines, and fewer letters of base64, would mostly match text that is not secret."""
-_NOT_QUOTED = ("", "/", "!'()*", "*")
-"""Characters that URL encoders do not quote, in addition to letters, digits and ``-._~``; they differ."""
-_ENCODED = re.compile(r"%[0-9A-F]{2}")
-_HEAD_LETTERS = 4
-Span = tuple[int, int]
+"""Shorter lines of a value would mostly match text that is not secret."""
+_VENDOR_TOKEN = "vendor-token"
+_LONGEST_PENDING_BYTES, _OVERLAP_BYTES = 128 * 1024, 16 * 1024
+"""Of a line without an end: it is masked in parts, each with the end of the part before."""
+_Bytes = bytes  # a method of a class has this name
+_is_reported = False
 
 
 class Mask:
-    """Masks these values anywhere in a text. Empty values are ignored. Thread-safe.
+    """Masks these values anywhere in a text, and by ``shapes`` what looks like a secret. Empty values are ignored. Thread-safe.
 
-    Time: one ``str.find`` over the text for each distinct beginning of a form; tens of secrets cost microseconds a line.
+    Time: linear in the text. The finders are built when they are used first.
     """
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
+    def __init__(self, secrets: Iterable[str] = (), *, shapes: bool = True) -> None:
         """Raises ValueError for a value with a lone surrogate, which no environment or file can contain."""
-        forms = {form for secret in secrets for form in forms_of(secret)}
-        self._forms = sorted(forms, key=len, reverse=True)
-        self._bytes = by_head(self._forms)
-        self._text = by_head([form.decode("utf-8", "surrogateescape") for form in self._forms])
+        self._values = sorted({value for secret in secrets for value in _values_of(secret)})
+        self._shapes = shapes
+        self._find: Callable[[bytes], Masked] | None = None
 
     def __bool__(self) -> bool:
-        return bool(self._forms)
+        return self._shapes or bool(self._values)
+
+    def missing(self) -> str:
+        """What is not masked without an optional package, once for each process; empty: nothing."""
+        global _is_reported
+        if _is_reported or not self._shapes:
+            return ""
+        from runlake._words import HAS_AUTOMATON
+
+        _is_reported = True
+        return (
+            ""
+            if HAS_AUTOMATON
+            else "tokens are not masked by their vendors' formats before they are sent: pip install ahocorasick-rs"
+        )
 
     def bytes(self, data: bytes) -> bytes:
-        """Bytes masked, of one line or more; a secret must not continue after their end."""
-        return _replaced(data, spans_of(data, self._bytes), _MARK) if self._bytes else data
+        """Bytes masked, of one line or more; a secret must not continue after their end. The number of lines stays."""
+        return self.masked(data).body if self else data
+
+    def masked(self, data: _Bytes) -> Masked:
+        """Bytes masked, with the places of secrets."""
+        return self._finder()(data)
+
+    def prepare(self) -> None:
+        """Import and build what masking needs. Call it before a fork: a process that is forked while another thread imports a module waits for
+        the lock of that module forever."""
+        from runlake import _redaction
+
+        for module in pkgutil.iter_modules(_redaction.__path__, f"{_redaction.__name__}."):
+            importlib.import_module(module.name)
+
+    def _finder(self) -> Callable[[_Bytes], Masked]:
+        if self._find is None:
+            self._find = _finder(self._values, self._shapes)
+        return self._find
 
     def text(self, text: str) -> str:
         """Text masked, like ``bytes``."""
@@ -57,144 +86,111 @@ class Mask:
 
     def with_positions(self, text: str) -> tuple[str, Callable[[int], int]]:
         """The masked text, and a function from a position of the text to one of the masked text: inside a secret, the mark's beginning."""
-        spans = spans_of(text, self._text) if self._text else []
-        return _replaced(text, spans, MARK), lambda position: _moved(position, spans)
+        if not self:
+            return text, int
+        raw, errors = _encoded(text)
+        masked = self.masked(raw)
+        if not masked.counts:
+            return text, int
 
-    def json(self, value: Any, depth: int = 0) -> Any:
-        """A value as JSON with its strings masked, names of objects too. Values that are not JSON, or nested too deep, become their ``repr``."""
-        if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value)):
-            return value
-        if isinstance(value, Mapping) and depth < _DEEPEST:
-            return {self.text(str(name)): self.json(each, depth + 1) for name, each in value.items()}
-        if isinstance(value, (list, tuple)) and depth < _DEEPEST:
-            return [self.json(each, depth + 1) for each in value]
-        return self.text(value if isinstance(value, str) else repr(value))
+        def moved(position: int) -> int:
+            at, shift = len(text[:position].encode("utf-8", errors)), 0
+            for start, end, length in masked.edits:
+                if at <= start:
+                    break
+                if at < end:
+                    at = start
+                    break
+                shift += length - (end - start)
+            return len(masked.body[: at + shift].decode("utf-8", errors))
+
+        return masked.body.decode("utf-8", errors), moved
+
+    def json(self, value: Any) -> Any:
+        """A value as JSON with its strings masked, names of objects too, and values by their names. Values that are not JSON, or nested too
+        deep, become their ``repr``."""
+        from runlake._redaction.fields import FieldMask
+
+        plain = _as_json(value)
+        return FieldMask(self.masked).value(plain) if self else plain
 
     def stream(self) -> StreamMask:
         """For bytes that come in pieces, split anywhere."""
-        return StreamMask(self._forms)
+        return StreamMask(self.masked if self else None)
 
 
 class StreamMask:
-    """Masks a stream: bytes that may begin a secret wait for the next piece. Memory: the longest form. Not thread-safe."""
+    """Masks a stream: an unfinished line waits for the next piece. Memory: a part of such a line. Not thread-safe."""
 
-    def __init__(self, forms: Sequence[bytes]) -> None:
-        self._forms, self._heads = forms, by_head(forms)
-        self._by_letter: dict[int, list[bytes]] = defaultdict(list)
-        for form in forms:
-            self._by_letter[form[0]].append(form)
-        self._pending = b""
-        self._emitted_mark_bytes = 0  # pending bytes whose mark was emitted already
+    def __init__(self, masked: Callable[[bytes], Masked] | None) -> None:
+        self._masked = masked
+        self._pending = bytearray()
 
     def put(self, piece: bytes) -> bytes:
         """Add a piece, and return the masked bytes that no later piece can change."""
-        if not self._forms:
+        if self._masked is None:
             return piece
-        data = self._pending + piece
-        return self._emit(data, self._begun(data))
+        end = piece.rfind(b"\n") + 1
+        self._pending += piece
+        if end:
+            return self._emit(self._masked, len(self._pending) - len(piece) + end)
+        if len(self._pending) <= _LONGEST_PENDING_BYTES:
+            return b""
+        return self._emit(self._masked, len(self._pending) - _OVERLAP_BYTES)
 
     def end(self) -> bytes:
         """The remaining bytes, masked: no later piece can complete a secret."""
-        return self._emit(self._pending, len(self._pending))
+        return self._emit(self._masked, len(self._pending)) if self._masked and self._pending else b""
 
-    def _begun(self, data: bytes) -> int:
-        """Where a secret may begin that continues after the end of ``data``; the length of ``data`` if none."""
-        longest = len(self._forms[0])
-        for at in range(max(0, len(data) - longest + 1), len(data)):
-            rest = data[at:]
-            if any(len(form) > len(rest) and form.startswith(rest) for form in self._by_letter.get(data[at], ())):
-                return at
-        return len(data)
-
-    def _emit(self, data: bytes, end: int) -> bytes:
-        """``data`` up to ``end``, masked; the rest is pending. A secret that extends beyond the end is a mark now, and nothing later."""
-        self._pending = data[end:]
-        if not end:
-            return b""
-        emitted = [(0, self._emitted_mark_bytes)] if self._emitted_mark_bytes else []
-        spans = [span for span in _merged([*emitted, *spans_of(data, self._heads)]) if span[0] < end]
-        self._emitted_mark_bytes = max([0, *(stop - end for _, stop in spans)])
-        masked = _replaced(data[:end], [(begin, min(stop, end)) for begin, stop in spans], _MARK)
-        return masked.removeprefix(_MARK) if emitted else masked
+    def _emit(self, mask: Callable[[bytes], Masked], end: int) -> bytes:
+        """The masked bytes up to ``end``, or to the beginning of a secret that is there; the rest is pending."""
+        unfinished = self._pending[end - 1 : end] != b"\n"
+        masked = mask(bytes(self._pending if unfinished else self._pending[:end]))
+        shift = 0
+        for first, last, length in masked.edits:
+            if first >= end:
+                break
+            if last > end:
+                end = first or last
+                if first:
+                    break
+            shift += length - (last - first)
+        del self._pending[:end]
+        return masked.body[: end + shift]
 
 
-def forms_of(secret: str) -> set[bytes]:
-    """The UTF-8 encoded forms of a value. Raises ValueError for a lone surrogate."""
-    encoded = secret.encode("utf-8", "surrogateescape")
+def _values_of(secret: str) -> Iterator[bytes]:
+    encoded = secret.encode("utf-8", "surrogateescape").strip()
     lines = (line.strip() for line in encoded.splitlines())
-    values = {encoded, encoded.strip(), *(line for line in lines if len(line) >= _LINE_LETTERS)}
-    return {form for value in values if value for form in (value, *_of_url(value), *_of_base64(value), *_of_json(value))}
+    yield from filter(None, {encoded, *(line for line in lines if len(line) >= _LINE_LETTERS)})
 
 
-def by_head(forms: Iterable[AnyStr]) -> list[tuple[AnyStr, list[AnyStr]]]:
-    """Forms grouped by their first letters: most forms of a secret share them, and a text without them has none of these forms."""
-    heads: dict[AnyStr, list[AnyStr]] = defaultdict(list)
-    for form in forms:
-        heads[form[:_HEAD_LETTERS]].append(form)
-    return list(heads.items())
+def _finder(values: list[bytes], has_shapes: bool) -> Callable[[bytes], Masked]:
+    from runlake._redaction.mask import mask
+    from runlake._redaction.shapes import SHAPES, finders
+    from runlake._words import HAS_AUTOMATON
+
+    names = [name for name in SHAPES if HAS_AUTOMATON or name != _VENDOR_TOKEN] if has_shapes else []
+    return partial(_masked_by, mask, finders(tuple(names), values))
 
 
-def spans_of(text: AnyStr, heads: Iterable[tuple[AnyStr, list[AnyStr]]]) -> list[Span]:
-    """The matches of all forms, overlapping ones merged."""
-    found = (form for head, forms in heads if head in text for form in forms)
-    return _merged(span for form in found for span in _places(text, form))
+def _masked_by(mask: Callable[..., Masked], found: Any, data: bytes) -> Masked:
+    return mask(data, found)
 
 
-def _places(text: AnyStr, form: AnyStr) -> Iterator[Span]:
-    at = text.find(form)
-    while at >= 0:
-        yield at, at + len(form)
-        at = text.find(form, at + 1)
+def _encoded(text: str) -> tuple[bytes, str]:
+    """UTF-8, and how to decode it: texts of the operating system have its bytes as surrogates, others any."""
+    try:
+        return text.encode("utf-8", "surrogateescape"), "surrogateescape"
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass"), "surrogatepass"
 
 
-def _merged(spans: Iterable[Span]) -> list[Span]:
-    merged: list[Span] = []
-    for begin, end in sorted(spans):
-        if merged and begin < merged[-1][1]:
-            merged[-1] = merged[-1][0], max(end, merged[-1][1])
-        else:
-            merged.append((begin, end))
-    return merged
-
-
-def _replaced(text: AnyStr, spans: Sequence[Span], mark: AnyStr) -> AnyStr:
-    if not spans:
-        return text
-    ends = [0, *(end for _, end in spans)]
-    begins = [*(begin for begin, _ in spans), len(text)]
-    return mark.join(text[end:begin] for end, begin in zip(ends, begins, strict=True))
-
-
-def _moved(position: int, spans: Sequence[Span]) -> int:
-    shift = 0
-    for begin, end in spans:
-        if position <= begin:
-            break
-        if position < end:
-            return begin + shift
-        shift += len(MARK) - (end - begin)
-    return position + shift
-
-
-def _of_url(value: bytes) -> Iterator[bytes]:
-    for safe in _NOT_QUOTED:
-        for encode in (quote, quote_plus):
-            encoded = encode(value, safe=safe)
-            yield encoded.encode()
-            yield _ENCODED.sub(lambda match: match[0].lower(), encoded).encode()
-
-
-def _of_base64(value: bytes) -> Iterator[bytes]:
-    """The complete encoding, and its letters that do not depend on the bytes before and after the value."""
-    yield from (base64.b64encode(value), base64.urlsafe_b64encode(value))
-    for before in range(3):
-        encoded = base64.b64encode(bytes(before) + value)
-        inner = encoded[(before * 8 + 5) // 6 : (before + len(value)) * 8 // 6]
-        if len(inner) >= _BASE64_LETTERS:
-            yield from (inner, inner.translate(bytes.maketrans(b"+/", b"-_")))
-
-
-def _of_json(value: bytes) -> Iterator[bytes]:
-    text = value.decode("utf-8", "surrogateescape")
-    yield json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogateescape")
-    yield json.dumps(text)[1:-1].encode()
+def _as_json(value: Any, depth: int = 0) -> Any:
+    if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    if isinstance(value, Mapping) and depth < _DEEPEST:
+        return {str(name): _as_json(each, depth + 1) for name, each in value.items()}
+    if isinstance(value, (list, tuple)) and depth < _DEEPEST:
+        return [_as_json(each, depth + 1) for each in value]
+    return value if isinstance(value, str) else repr(value)

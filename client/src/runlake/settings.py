@@ -75,6 +75,12 @@ class Settings:
     method: str = field(
         default=RUN_LOG, metadata={"help": "the logging method of new runs, unless a locator of the file names their pipeline"}
     )
+    mask: bool = field(
+        default=True,
+        metadata={
+            "help": "whether passwords and keys are masked by their shape before lines leave the host; given values always are"
+        },
+    )
     profile: str = field(default="", metadata={"help": "the profile of the file; `default_profile` in the file"})
     methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, metadata={"help": ""})
     locators: tuple[tuple[str, str], ...] = field(default=(), metadata={"help": ""})
@@ -136,7 +142,13 @@ _TYPES: dict[str, type[Any]] = {each.name: type(each.default) for each in fields
 _LEAST: dict[str, float] = {each.name: each.metadata["least"] for each in fields(Settings) if "least" in each.metadata}
 _MOST_OR_0: dict[str, int] = {each.name: each.metadata["most_or_0"] for each in fields(Settings) if "most_or_0" in each.metadata}
 _MOST: dict[type[Any], float] = {float: MAX_S, int: math.inf}
-_KINDS: dict[type[Any], str] = {str: "text", int: "a whole number from {} on", float: f"a number from {{}} to {MAX_S}"}
+_SWITCH = {"true": True, "on": True, "yes": True, "1": True, "false": False, "off": False, "no": False, "0": False}
+_KINDS: dict[type[Any], str] = {
+    bool: "true or false",
+    str: "text",
+    int: "a whole number from {} on",
+    float: f"a number from {{}} to {MAX_S}",
+}
 
 
 def help_of(name: str) -> str:
@@ -268,6 +280,10 @@ def _typed(name: str, value: Any, origin: str) -> Any:
     kind = _TYPES[name]
     if isinstance(value, dict | list):  # it may contain secrets, as [method] in place of [methods]
         raise SettingsError(f"{name} must be a single value, not a table origin={origin}", next_step=_correction(origin, name))
+    if kind is bool:
+        if (switch := _SWITCH.get(str(value).lower())) is None:
+            raise _wrong(name, value, origin)
+        return switch
     try:
         typed = kind(value)
     except (TypeError, ValueError, OverflowError) as error:

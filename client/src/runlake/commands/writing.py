@@ -91,6 +91,11 @@ class _Exec(click.Command):
 )
 @click.option("-q", "--quiet", is_flag=True, help="Do not print the run's name, its page and the `why` command.")
 @click.option("--mask-env", multiple=True, metavar="NAME", help="Mask the value of this variable in the archive; may be repeated.")
+@click.option(
+    "--mask/--no-mask",
+    default=None,
+    help="Whether secrets are masked by their shape before lines are kept or sent; values of --mask-env always are [default: the setting mask].",
+)
 @fqn_argument()
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
 @pass_session
@@ -107,6 +112,7 @@ def execute_command(
     on_term: str,
     quiet: bool,
     mask_env: tuple[str, ...],
+    mask: bool | None,
 ) -> None:
     """Run COMMAND and archive its output as a run of pipeline FQN: runlake exec nightly.orders -- ./load.sh --all
 
@@ -121,7 +127,7 @@ def execute_command(
     started: list[StartedRun] = []
     with Supervisor() as supervisor:  # before the handler, whose run no signal leaves open
         try:
-            settings = session.settings(heartbeat_s=heartbeat, method=method)
+            settings = session.settings(heartbeat_s=heartbeat, method=method, mask=mask)
             handler = RunlogHandler(
                 fqn,
                 run_id,

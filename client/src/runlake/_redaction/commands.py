@@ -1,0 +1,92 @@
+# Copied from chalicelib/masking/commands.py by docs.generate.
+"""Passwords in command lines and statements: ``curl -u me:…``, ``mysql -p…``, ``sshpass -p …``, ``scott/…@db``, ``IDENTIFIED BY …``."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from runlake._redaction.key_value_secrets import is_example
+from runlake._redaction.text import Span, Text
+
+_LONGEST_COMMAND = 1024
+_COMMAND = re.compile(rb"(?:[^\n\\]++|\\[\s\S])*+")
+_VALUE = rb"(?:\"(?P<double>[^\"\n]{1,200}+)|'(?P<single>[^'\n]{1,200}+)|(?P<bare>[^\s\"';|&<>]{1,200}+))"
+_OPTIONS = {
+    b"curl": rb"[ \t](?:-[a-zA-Z]{0,4}u|-U|--user|--proxy-user)[ \t=]{0,4}" + _VALUE,
+    b"wget": rb"[ \t]--(?:http-|ftp-|proxy-)?password[ \t=]{1,4}" + _VALUE,
+    b"mysql": rb"[ \t]-p" + _VALUE,
+    b"mariadb": rb"[ \t]-p" + _VALUE,
+    b"sshpass": rb"[ \t]-p[ \t]{0,4}" + _VALUE,
+    b"redis-cli": rb"[ \t]-a[ \t]{1,4}" + _VALUE,
+    b"docker login": rb"[ \t]-p[ \t]{1,4}" + _VALUE,
+    b"sqlplus": rb"[ \t](?:-[a-zA-Z]{1,8}[ \t]{1,4}){0,4}" + _VALUE,
+}
+_USERS = (b"curl",)
+_SLASHED = (b"sqlplus",)
+_USER_AND = re.compile(rb"[^\s:<\[$]{0,64}+:(?=\S)")
+_USER_SLASH = re.compile(rb"[A-Za-z][\w$#]{0,64}+/(?=[^/\s@]{1,64}+@)")
+_WORDS = frozenset((b"password", b"passwd", b"pass", b"token", b"secret"))
+_FEWEST_LETTERS_OF_A_KEY = 12
+
+_ORACLE_URL = b"jdbc:oracle:"
+_ORACLE = re.compile(rb"(?:thin|oci8?):[\w$#]{1,64}+/(?P<password>[^@\s\"'/]{1,128}+)@")
+_ORACLE_BYTES = 210
+_IDENTIFIED_WORD = b"identified"
+_IDENTIFIED = re.compile(
+    rb"[ \t]{1,8}+(?:with[ \t]{1,8}+[\w\"'`]{1,64}+[ \t]{1,8}+)?(?:by|as)[ \t]{1,8}+(?:password[ \t]{1,8}+)?"
+    rb"(?:'(?P<single>[^'\n]{1,200}+)|\"(?P<double>[^\"\n]{1,200}+)|(?P<bare>[^\s;'\"]{1,200}+))"
+)
+_IDENTIFIED_BYTES = 320
+
+
+def command_passwords(command: bytes, text: Text, at: int, _: int, spans: list[Span]) -> int:
+    """Values of the options of a command, up to the end of its line; a line that ends in a backslash goes on."""
+    start = at + len(command)
+    end = text.run(_COMMAND, start, _LONGEST_COMMAND)
+    for option in text.matches(_option(command), start, end):
+        first, last = option.span(option.lastgroup or 0)
+        if command in _USERS:
+            first, last = _after_user(text, first, last)
+        elif command in _SLASHED:
+            user = text.match(_USER_SLASH, first, last - first)
+            first, last = (user.end(), text.body.find(b"@", user.end(), last)) if user else (last, last)
+        value = text.body[first:last]
+        if value and value not in _WORDS and not is_example(value):
+            spans.append((first, last))
+    return max(end, start)
+
+
+@cache  # compiled on first use
+def _option(command: bytes) -> re.Pattern[bytes]:
+    return re.compile(_OPTIONS[command])
+
+
+def _after_user(text: Text, first: int, last: int) -> Span:
+    """The password of ``user:password``, or a key as a user without one."""
+    user = text.match(_USER_AND, first, last - first)
+    if user:
+        return user.end(), last
+    key = text.body[first : last - 1]
+    is_key = text.body[last - 1 : last] == b":" and len(key) >= _FEWEST_LETTERS_OF_A_KEY and not key.isalpha()
+    return (first, last - 1) if is_key else (last, last)
+
+
+def oracle_passwords(text: Text, at: int, _: int, spans: list[Span]) -> int:
+    """``jdbc:oracle:thin:scott/…@``."""
+    start = at + len(_ORACLE_URL)
+    if url := text.match(_ORACLE, start, _ORACLE_BYTES):
+        spans.append(url.span("password"))
+    return start
+
+
+def identified_by(text: Text, at: int, _: int, spans: list[Span]) -> int:
+    """``IDENTIFIED BY '…'`` of SQL."""
+    start = at + len(_IDENTIFIED_WORD)
+    clause = text.match_any_case(_IDENTIFIED, start, _IDENTIFIED_BYTES)
+    if clause:
+        first, last = clause.span(clause.lastgroup or 0)
+        is_prose = clause.lastgroup == "bare" and not text.body.startswith(b"IDENTIFIED", at)
+        if not is_prose and not is_example(text.body[first:last]):
+            spans.append((first, last))
+    return start

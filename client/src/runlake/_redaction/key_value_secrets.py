@@ -1,0 +1,236 @@
+# Copied from chalicelib/masking/key_value_secrets.py by docs.generate.
+"""``password=…``, ``"token": "…"``, ``--secret …``: values whose names mark them as secret.
+
+The end of a name decides: ``db_password`` and ``accessToken`` are secret, ``token_count`` is not. A quoted value ends at the same quote
+or at the end of its line; an unquoted one ends at white space, a quote or the start of the next pair (``a=1&b=2``, ``a=1,b=2``). Of a list or
+an object, all texts are values. An example of a value, such as ``${PASSWORD}`` or ``<token>``, is no secret.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from runlake._redaction.text import BASE64, Span, Text, run_pattern
+
+_PAGES = (
+    b"next", b"page", b"paging", b"pagination", b"continuation", b"resume", b"sync", b"delta", b"idempotency", b"fencing", b"cancellation",
+    b"expected", b"jsonweb", b"starting", b"special",
+)  # fmt: skip
+"""Whose token is a place in a list, an id, or a word of a parser's message."""
+_LONGEST_WHOSE = 14
+_HEAD_BYTES = 120
+_QUOTE = rb"\\{0,3}+[\"']"
+# The text between the word and the value. Each part is bounded, and none can match text that the next part needs.
+_HEAD = re.compile(
+    rb"(?:[_-]?(?:access[_-]?)?(?:key|value|string|text))?\d{0,2}+"
+    rb"(?:" + _QUOTE + rb")?"
+    rb"(?:[ \t]{0,8}+:?[ \t]{0,8}+(?:string|str)(?=[ \t]{0,8}+=))?"
+    rb"(?:[ \t]{0,8}+(?:->|[:?.]{0,3}+={1,3}+>?|:)[ \t]{0,8}+(?:\r?\n[ \t]{0,40}+(?=[\"']))?|(?P<gap>[ \t]{1,8}+(?:\\\r?\n[ \t]{0,40}+)?))"
+    rb"(?:(?:bearer|basic|token)[ \t]{1,8}+(?=[^\s\"'\\]))?"
+    rb"(?P<quote>" + _QUOTE + rb")?"
+)
+# The same where the name is itself a value: ("password", "…"); name: password, value: …; <password>…
+_CALL = re.compile(rb"\\{0,3}+[\"'],[ \t]{0,8}+(?P<quote>" + _QUOTE + rb")")
+_CALL_BYTES = 24
+_NAMED = re.compile(
+    rb"(?:"
+    + _QUOTE
+    + rb")?[\s,;]{1,40}+(?:"
+    + _QUOTE
+    + rb")?value(?:"
+    + _QUOTE
+    + rb")?[ \t]{0,8}+[:=][ \t]{0,8}+(?P<quote>"
+    + _QUOTE
+    + rb")?"
+)
+_ELEMENT = re.compile(rb">\s{0,64}+")
+_TEXT = run_pattern(rb"^<")
+_LONGEST_TEXT = 4096
+_NAME_LETTERS = 64
+_LETTERS_OF_A_NAME = b"abcdefghijklmnopqrstuvwxyz0123456789_.-"
+_AWS_SECRET_LETTERS = 40
+_BARE = re.compile(rb"(?:[^\s\"',;&]++|[,;&](?![A-Za-z_][A-Za-z0-9_.-]{0,63}+[=:]))*+")
+_QUOTED = {
+    b'"': re.compile(rb"(?:[^\"\\\n]++|\\[^\n])*+"),
+    b"'": re.compile(rb"(?:[^'\\\n]++|\\[^\n])*+"),
+}
+_QUOTED_IN_QUOTES = re.compile(rb"(?:[^\\\n]++|\\(?![\\\"']))*+")
+_BLOCK = re.compile(rb"[|>][+-]?\r?\n")
+_BLOCK_LINES = re.compile(rb"(?:[ \t]{1,64}+[^\n]*+\n?)*+")
+_CLOSING = b")]},;&.\\"
+_OPENING = b"{[("
+
+_OPENED = frozenset((b'["', b"['", b'{"', b"{'", b"[\\", b"{\\"))
+_MOST_DEPTH, _LONGEST_NESTED = 4, 4096
+_PIECE = re.compile(
+    rb"(?:[\s,]|\\[nrt]){0,64}+(?:(?P<open>[\[{(])|(?P<close>[\]})])|[bu]?(?P<quote>"
+    + _QUOTE
+    + rb")|(?P<number>-?\d[\d.eE+-]{0,40}+)|(?:null|true|false|None|True|False)\b)"
+)
+_PIECE_BYTES = 64
+_NESTED_NAME = re.compile(rb"\\{0,3}+[\"'][ \t]{0,8}+:(?:[ \t\r\n]|\\[nrt]){0,64}+")
+
+_EXAMPLE = (
+    rb"[xX*.#_-]{2,64}|[01-]|\$(?:\d|[A-Z_][A-Z0-9_]{0,64}|\{[A-Za-z0-9_.]{1,64}(?::?[=-]\$\w{0,64})?\}?|\([^()]{0,64}\)?)"
+    rb"|\{\{[^}]{0,64}(?:\}\})?|\{[A-Za-z_][\w.]{0,64}\}?|<[A-Za-z][A-Za-z_ -]{0,64}>?|%\(?[A-Za-z_]{0,64}\)?s|%[A-Za-z_]{1,64}%"
+    rb"|\[[A-Za-z ]{1,64}\]?|[A-Z]{1,64}(?:_[A-Z]{1,64}){1,8}|`[a-z]{1,64}|(?:null|None|none|nil|[Tt]rue|[Ff]alse|NULL|NONE|TRUE|FALSE|undefined)"
+    rb"|(?:\*{1,64}\([a-z ]{1,64})"
+    rb"|(?:var|os\.environ|process\.env|secrets)[.\[(]\S{0,64}|ENC\[\S{0,64}"
+)
+_SAME, _ONE_WORD = re.compile(rb"([A-Za-z*#.])\1{9}"), re.compile(rb"[\w.~#*=-]*+")
+_LONGEST_EXAMPLE = 64
+
+
+def passwords(word: bytes, text: Text, at: int, _: int, spans: list[Span]) -> int:
+    """Values whose name ends in ``word``, one of ``WORDS`` and ``KEYS``."""
+    start, end = _value(text, word, at)
+    if start < end:
+        if word != b"pwd" or not text.body.startswith(b"/", start):  # PWD=/home/me
+            spans.append((start, end))
+        return end
+    if text.body[start : start + 1] in (b"[", b"{") and text.body[start - 1] in b":= \t":
+        return _nested(text, start, spans)
+    return end
+
+
+def aws_secret_keys(text: Text, at: int, _: int, spans: list[Span]) -> int:
+    """Values of 40 characters named ``aws_secret_access_key``, ``SecretAccessKey`` or ``secret_key``."""
+    behind = at + len(b"secret")
+    if text.find_any_case(b"key", behind, behind + _LONGEST_WHOSE) < 0:
+        return behind
+    start, end = _value(text, b"secret", at)
+    if end - start == _AWS_SECRET_LETTERS and b"key" in text.lowered[at:start] and text.run(BASE64, start, end - start) == end:
+        spans.append((start, end))
+    return max(end, behind)
+
+
+@cache
+def example() -> re.Pattern[bytes]:
+    """Compiled on first use, as it is long."""
+    return re.compile(_EXAMPLE)
+
+
+def is_example(value: bytes) -> bool:
+    """Whether a value stands for a secret and is none."""
+    if len(value) > _LONGEST_EXAMPLE:
+        return False
+    return bool(example().fullmatch(value) or (_SAME.search(value) and _ONE_WORD.fullmatch(value)))
+
+
+def value_start(text: Text, at: int, behind: int) -> int:
+    """Where a value may begin after a word from ``at`` to ``behind``; -1 if there is none."""
+    head = text.match_any_case(_HEAD, behind, _HEAD_BYTES)
+    if not head or (head["gap"] and not _is_option(text, at)) or not text.body[head.end() : head.end() + 1].strip():
+        return -1
+    return head.end()
+
+
+def _value(text: Text, word: bytes, at: int) -> Span:
+    """The span of the value after the word at ``at``; empty if there is none. The next search begins at its end."""
+    behind = at + len(word)
+    if word == b"token" and text.before(at, _LONGEST_WHOSE).rstrip(b"_-. ").endswith(_PAGES):
+        return behind, behind
+    if word == b"secret" and text.before(at, 1) == text.body[behind : behind + 1] == b":":  # arn:aws:secretsmanager:…:secret:name
+        return behind, behind
+    head = text.match_any_case(_HEAD, behind, _HEAD_BYTES)
+    if head is None:
+        return _unusual_value(text, at, behind)
+    start, (gap, quote) = head.end(), head.groups()
+    if gap and not _is_option(text, at):
+        if quote != b"'" or word != b"password":  # ALTER USER me PASSWORD 'x'
+            return _unusual_value(text, at, behind)
+    elif gap and text.body.startswith(b"-", start):
+        return behind, behind  # the next option
+    if not quote:
+        is_nested = text.body[start : start + 2] in _OPENED
+        return (start, start) if is_nested else _bare(text, start, word)
+    return _quoted(text, start, quote)
+
+
+def _unusual_value(text: Text, at: int, behind: int) -> Span:
+    """The value of a name that is itself a value or an element."""
+    after = text.body[behind : behind + 1]
+    if after == b">":
+        if text.body.startswith(b"<", behind + 1) or not _before_name(text, at).endswith((b"<", b":")):
+            return behind, behind
+        start = text.match(_ELEMENT, behind, _HEAD_BYTES).end()  # type: ignore[union-attr]
+        end = text.run(_TEXT, start, _LONGEST_TEXT)
+        end = start + len(text.body[start:end].rstrip())
+        return (start, end) if text.body.find(b"</", end, end + _HEAD_BYTES) >= 0 else (behind, behind)
+    is_argument = after in b"\\\"'" and _before_name(text, at).rstrip(b"\\\"'").endswith(b"(")
+    if is_argument and (head := text.match(_CALL, behind, _CALL_BYTES)):
+        start, end = _quoted(text, head.end(), head["quote"])
+        return (start, end) if text.body[end : end + 8].lstrip(b"\\\"' \t").startswith(b")") else (behind, behind)
+    if text.find_any_case(b"value", behind, behind + _NAME_LETTERS) < 0 or not _is_named(text, at):
+        return behind, behind
+    if head := text.match_any_case(_NAMED, behind, _HEAD_BYTES):
+        return _quoted(text, head.end(), head["quote"]) if head["quote"] else _bare(text, head.end(), b"")
+    return behind, behind
+
+
+def _quoted(text: Text, start: int, quote: bytes) -> Span:
+    end = text.run(_QUOTED.get(quote, _QUOTED_IN_QUOTES), start)
+    return (end, end) if is_example(text.body[start:end] if end - start <= _LONGEST_EXAMPLE else b"") else (start, end)
+
+
+def _bare(text: Text, start: int, word: bytes) -> Span:
+    if text.match(_BLOCK, start, 4):
+        start = text.body.find(b"\n", start) + 1
+        start += len(text.body[start : start + _NAME_LETTERS]) - len(text.body[start : start + _NAME_LETTERS].lstrip())
+        end = text.run(_BLOCK_LINES, text.body.rfind(b"\n", 0, start) + 1, _LONGEST_TEXT)
+        return start, max(end, start)
+    end = text.run(_BARE, start)
+    value = text.body[start:end].rstrip(_CLOSING)
+    if not value.strip(_OPENING):
+        return start, start
+    if is_example(value) or (word.startswith(b"account") and value.isdigit()):
+        return end, end
+    return start, start + len(value)
+
+
+def _nested(text: Text, start: int, spans: list[Span]) -> int:
+    """Adds the texts of a list or an object, but not its names. Returns where it ends, or where it is no longer one."""
+    at, open_kinds, end = start, b"", min(start + _LONGEST_NESTED, len(text))
+    values: list[Span] = []
+    is_text = False
+    while at < end and (piece := text.match(_PIECE, at, _PIECE_BYTES)):
+        at, kind = piece.end(), piece.lastgroup
+        if kind == "open":
+            open_kinds += piece["open"]
+        elif kind == "close":
+            open_kinds = open_kinds[:-1]
+        elif kind == "quote":
+            is_text = True
+            stop = text.run(_QUOTED.get(piece["quote"], _QUOTED_IN_QUOTES), at)
+            if name := text.match(_NESTED_NAME, stop, _PIECE_BYTES):
+                at = name.end()
+                if open_kinds[-1:] != b"{":
+                    break
+                continue
+            if at < stop and not is_example(text.body[at:stop]):
+                values.append((at, stop))
+            at = stop + len(piece["quote"])
+        elif kind == "number" and is_text:
+            values.append((piece.start("number"), at))
+        if not 0 < len(open_kinds) <= _MOST_DEPTH:
+            break
+    spans += values
+    return max(at, start + 1)
+
+
+def _is_option(text: Text, at: int) -> bool:
+    """Whether the name is an option such as ``--db-password``."""
+    before = text.before(at, _NAME_LETTERS)
+    return b"--" in before and before[len(before.rstrip(_LETTERS_OF_A_NAME)) :].startswith(b"--")
+
+
+def _is_named(text: Text, at: int) -> bool:
+    """Whether the name is the value of ``name`` or ``key``."""
+    before = _before_name(text, at).rstrip(b"\\\"' \t")
+    return before.endswith((b":", b"=")) and before[:-1].rstrip(b"\\\"' \t").endswith((b"name", b"key"))
+
+
+def _before_name(text: Text, at: int) -> bytes:
+    """The text before the name that a word ends."""
+    return text.before(at, _NAME_LETTERS).rstrip(_LETTERS_OF_A_NAME)

@@ -1,0 +1,23 @@
+# Copied from chalicelib/masking/words.py by docs.generate.
+"""The words at which finders begin, in lowercase. Apart from the finders, whose expressions are compiled when the first word is met."""
+
+from __future__ import annotations
+
+PEM = (b"-----begin ", b"-----end ")
+PUTTY = (b"private-lines:",)
+ACCESS_KEY_KINDS = (b"akia", b"asia", b"abia", b"acca")
+SIGNATURES = (b"signature=", b"sig=")
+COMMANDS = (b"curl", b"wget", b"mysql", b"mariadb", b"sshpass", b"redis-cli", b"docker login", b"sqlplus")
+_WHOSE_KEY = (
+    "api", "access", "account", "private", "secret", "shared", "signing", "encryption", "app", "application", "license", "master",
+    "subscription",
+)  # fmt: skip
+"""Whose key is secret, as in ``api_key``."""
+KEYS = tuple(f"{whose}{between}key".encode() for whose in _WHOSE_KEY for between in ("", "_", "-", ".", " "))
+WORDS = (b"password", b"passwd", b"passphrase", b"passcode", b"_pass", b"pwd", b"secret", b"token")
+
+
+def may_name_secrets(name: str) -> bool:
+    """Whether values under this name may be secret. May be true for others."""
+    lowered = name.lower().encode(errors="replace")
+    return b"key" in lowered or any(word in lowered for word in WORDS)
