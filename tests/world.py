@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chalicelib.catalog.runs import RunCatalog
 from chalicelib.composition import in_memory_work_sources
 from chalicelib.deadline import Deadline
-from chalicelib.ports import ObjectStore, Run, SegmentEntry, SegmentIndex
+from chalicelib.pipelines.files.generations import Generations
+from chalicelib.ports import Database, ObjectStore, Run, SegmentEntry, SegmentIndex
+from chalicelib.removal.run_removal import RunRemoval
+from chalicelib.removal.run_steps import RunSteps
 from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.finalization import Finalizer
 from chalicelib.runlog.layout import Layout
@@ -54,6 +58,14 @@ class World:
         compactor = Compactor(store, index, self.layout, self.clock)
         finalizer = Finalizer(store, compactor, writer, self.clock, "STANDARD_IA", expiration_ms=self.expiration_ms)
         return Parts(writer, compactor, finalizer, Reader(store, index, self.layout, self.clock, compactor))
+
+    def removal(
+        self, runs: RunCatalog, store: ObjectStore | None = None, index: SegmentIndex | None = None, database: Database | None = None
+    ) -> RunRemoval:
+        store, index, database = store or self.store, index or self.index, database or self.database
+        steps = RunSteps(store, self.layout, index, database, self.clock, lambda _: store, lambda _: 0, lambda _: 0)
+        generations = Generations(database, self.clock)
+        return RunRemoval(store, self.layout, self.parts(store).writer, runs, index, database, self.clock, generations, steps)
 
     def deadline(self, seconds: float = float("inf")) -> Deadline:
         return Deadline(self.clock, seconds)

@@ -51,12 +51,12 @@ class MarkedRows:
         if not marked:
             return None
         state = self.committer.settled()
-        found = self._with_rows(state, marked)
-        if not found:
+        files = self._with_rows(state, marked)
+        if not files:
             self.files.put(_DONE, str(began_ms).encode())
             return None
-        change = Change(REMOVAL, removed=found, counts={"replaced": len(found), "runs": len(marked)})
-        return self.committer.commit(state, change, lambda attempt: self._write(found, marked, attempt))
+        change = Change(REMOVAL, removed=files, counts={"replaced": len(files), "runs": len(marked)})
+        return self.committer.commit(state, change, lambda attempt: self._write(files, marked, attempt))
 
     def _done_ms(self) -> int:
         try:
@@ -66,17 +66,17 @@ class MarkedRows:
 
     def _with_rows(self, state: State, marked: Collection[Run]) -> list[DataFile]:
         folders = {f"what_bucket={values_of(run.fqn, 0, (), self.buckets).bucket}" for run in marked}
-        found: list[DataFile] = []
+        files: list[DataFile] = []
         for file in state.files.values():
-            if file.partition.rpartition("/")[2] in folders and len(found) < MAX_FILES:
+            if file.partition.rpartition("/")[2] in folders and len(files) < MAX_FILES:
                 names = self._open(file).read(columns=["fqn", "run_id"])
                 if pc.any(_is_of(names, marked)).as_py():
-                    found.append(file)
-        return found
+                    files.append(file)
+        return files
 
-    def _write(self, found: Sequence[DataFile], marked: Collection[Run], attempt: str) -> list[StagedFile]:
+    def _write(self, files: Sequence[DataFile], marked: Collection[Run], attempt: str) -> list[StagedFile]:
         with closing(PartitionFiles(self.files, f"{STAGING}{attempt}/{OUTPUT}")) as written:
-            for file in found:
+            for file in files:
                 for rows in self._without(file, marked):
                     written.write(file.partition, rows)
             return written.finish()

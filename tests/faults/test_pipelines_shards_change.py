@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from chalicelib.pipelines.files.run_logs import StoredRunLogs
 from hypothesis import Phase
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -34,6 +33,7 @@ from chalicelib.pipelines.run_discovery import CatalogRunDiscovery
 from chalicelib.pipelines.shards import Shard, shards
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Database, ObjectStore, Put, Run, Write
+from chalicelib.removal.pipeline_runs import PipelineRuns
 from tests.faults.interception import AFTER, BEFORE, CONFLICT, LATER, WRITES, Crash
 from tests.faults.state_machines import run_state_machine
 from tests.faults.stepping import Actor
@@ -434,10 +434,7 @@ class ChangesOfShards(RuleBasedStateMachine):
             row = world.runs.get(run)
             return row.started_ms if row else None
 
-        def run_logs(generations: Generations) -> StoredRunLogs:
-            finalizer = world.parts(store).finalizer
-            return StoredRunLogs(store, world.layout, finalizer, world.clock, generations, started_ms, world.runs.forget)
-
+        run_logs = PipelineRuns(store, world.layout, world.runs, world.removal(world.runs, store, database=database))
         return PipelineFiles(database, world.clock, lambda _: store, run_logs, started_ms)
 
     # The end.

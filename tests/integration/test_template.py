@@ -387,7 +387,7 @@ def test_logs_bucket_is_listed_only_by_prefix(template: Template) -> None:
     ]
     prefixes = [prefix for each in listing for prefix in each["Condition"]["StringLike"]["s3:prefix"]]
     assert listing and all(
-        prefix in ({"Fn::Sub": "${Prefix}/*"}, "pipeline-files/*", "_dead/*", "_pipelines/*") for prefix in prefixes
+        prefix in ({"Fn::Sub": "${Prefix}/*"}, "pipeline-files/*", "_dead/*", "_pipelines/*", "_deleted/*") for prefix in prefixes
     )
 
 

@@ -9,10 +9,7 @@ from typing import Any
 import pytest
 
 from chalicelib.errors import InvalidInputError, UnavailableError
-from chalicelib.pipelines.files.generations import Generations
 from chalicelib.ports import PutOptions, Run
-from chalicelib.removal.run_removal import RunRemoval
-from chalicelib.removal.run_steps import RunSteps
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS
 from chalicelib.runlog.tombstones import find_tombstone
@@ -72,10 +69,8 @@ class Retained(World):
     def expiry(self, gate: Any = None) -> Expiry:
         port = (lambda inner: Intercepted(inner, gate)) if gate else (lambda inner: inner)
         store, index, runs, database = port(self.store), port(self.index), port(self.runs), port(self.database)
-        writer, generations = self.parts(store).writer, Generations(database, self.clock)
-        steps = RunSteps(store, self.layout, index, database, self.clock, lambda _: store, lambda _: 0, lambda _: 0)
-        removal = RunRemoval(store, self.layout, writer, runs, index, database, self.clock, generations, steps)
-        return Expiry(store, removal, writer, self.layout, self.clock, "plan-1")
+        removal = self.removal(runs, store, index, database)
+        return Expiry(store, removal, self.parts(store).writer, self.layout, self.clock, "plan-1")
 
     def left(self, run: Run = RUN) -> list[str]:
         """Keys of a run, including markers, without its tombstone."""

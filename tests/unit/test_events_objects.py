@@ -28,11 +28,6 @@ from tests.world import RUN, World
 NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=20)
 
 
-class Rows:
-    def forget(self, run: Run) -> None:
-        """Does nothing."""
-
-
 def ended() -> World:
     """A closed run with every kind of object under ``events/``."""
     world = World()
@@ -102,11 +97,12 @@ def test_inventory_and_expiry_include_event_objects() -> None:
     world = ended()
     inventory = BucketInventory(world.store, world.layout)
     (found,) = [row for folder in inventory.folders() for row in inventory.runs(folder)]
-    run, status, ended_ms, size, objects, log_bytes, tail, _ = found
+    run, status, ended_ms, size, objects, log_bytes, tail = found
     assert (run, status, tail) == (RUN, "finalized", 3)
     world.clock.advance(3600)
     expiring = ExpiringRun(RUN.fqn, RUN.run_id, "age", 0, ended_ms, size, objects, log_bytes, tail)
-    expiry = Expiry(world.store, Rows(), world.parts().writer, world.layout, world.clock, "plan")
+    removal = world.removal(InMemoryRunCatalog())
+    expiry = Expiry(world.store, removal, world.parts().writer, world.layout, world.clock, "plan")
     assert expiry.expire(expiring) is Outcome.EXPIRED
     assert list(list_all(world.store, world.layout.run_prefix(RUN))) == []
 

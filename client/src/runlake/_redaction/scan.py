@@ -46,20 +46,20 @@ class Scan:
         """Memory is bounded by what one window holds."""
         if self._automaton is None:
             return
-        reached, found = [0] * self._slots, list[tuple[int, int, int]]()
+        reached, matches = [0] * self._slots, list[tuple[int, int, int]]()
         for start in range(0, len(text), WINDOW_BYTES):
             end = start + WINDOW_BYTES
-            self._search(text, self._automaton, start, end, reached, found)
+            self._search(text, self._automaton, start, end, reached, matches)
             if end < len(text):
-                found.sort()
-                complete = [each for each in found if each[0] < end - REACH_BACK_BYTES]
+                matches.sort()
+                complete = [each for each in matches if each[0] < end - REACH_BACK_BYTES]
                 yield from complete
-                del found[: len(complete)]
-        found.sort()
-        yield from found
+                del matches[: len(complete)]
+        matches.sort()
+        yield from matches
 
     def _search(
-        self, text: Text, automaton: Automaton, start: int, end: int, reached: list[int], found: list[tuple[int, int, int]]
+        self, text: Text, automaton: Automaton, start: int, end: int, reached: list[int], matches: list[tuple[int, int, int]]
     ) -> None:
         actions, spans, size = self._actions, list[Span](), end - start
         for number, place, _ in text.words(automaton, start, end + self._longest - 1):
@@ -72,7 +72,7 @@ class Scan:
                 reached[slot] = find(text, first, reached[slot], spans)
                 while spans:
                     begin, stop = spans.pop()
-                    found.append((begin, order, stop))
+                    matches.append((begin, order, stop))
 
 
 def words_automaton(words: Sequence[bytes]) -> Automaton:
