@@ -46,9 +46,9 @@ _ESCAPED_VALUE = b"it's secret"
 def masking(_: Function, size: int = 4 * MIB) -> list[Measure]:
     """All shapes, with configured values in crafted lines; the best of three each."""
     plain, some = LINE * (size // len(LINE)), (LINE * 99 + _SECRET) * (size // (99 * len(LINE) + len(_SECRET)))
-    crafted, found = size // 4, finders(SHAPES, values_finder([*values(9), _ESCAPED_VALUE]))
+    crafted, chosen = size // 4, finders(SHAPES, values_finder([*values(9), _ESCAPED_VALUE]))
     worst_s, worst = max(
-        (_cpu_s(each * (crafted // len(each)), found) * MIB / (crafted // len(each) * len(each)), each) for each in _CRAFTED
+        (_cpu_s(each * (crafted // len(each)), chosen) * MIB / (crafted // len(each) * len(each)), each) for each in _CRAFTED
     )
     added = {batch: _cpu_s(LINE * (batch // len(LINE))) * 1000 for batch in (4400, 65_536)}
     speeds = f"{_speed(plain):.0f}; {_speed(some):.0f}"
@@ -91,8 +91,8 @@ def values(count: int) -> list[bytes]:
 
 
 def _values_ms(body: bytes, count: int) -> float:
-    found = finders(SHAPES, values_finder(values(count)) if count else ())
-    spent = statistics.median(cpu_s(lambda: mask(body, found)) for _ in range(5))
+    chosen = finders(SHAPES, values_finder(values(count)) if count else ())
+    spent = statistics.median(cpu_s(lambda: mask(body, chosen)) for _ in range(5))
     return spent * 1000 * MIB / len(body)
 
 
@@ -100,6 +100,6 @@ def _speed(text: str) -> float:
     return len(text) / MIB / _cpu_s(text)
 
 
-def _cpu_s(text: str, found: Finders = _FINDERS) -> float:
+def _cpu_s(text: str, chosen: Finders = _FINDERS) -> float:
     body = text.encode()
-    return min(cpu_s(lambda: mask(body, found)) for _ in range(3))
+    return min(cpu_s(lambda: mask(body, chosen)) for _ in range(3))

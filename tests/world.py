@@ -60,7 +60,11 @@ class World:
         return Parts(writer, compactor, finalizer, Reader(store, index, self.layout, self.clock, compactor))
 
     def removal(
-        self, runs: RunCatalog, store: ObjectStore | None = None, index: SegmentIndex | None = None, database: Database | None = None
+        self,
+        runs: RunCatalog,
+        store: ObjectStore | None = None,
+        index: SegmentIndex | None = None,
+        database: Database | None = None,
     ) -> RunRemoval:
         store, index, database = store or self.store, index or self.index, database or self.database
         steps = RunSteps(store, self.layout, index, database, self.clock, lambda _: store, lambda _: 0, lambda _: 0)

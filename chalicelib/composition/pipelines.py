@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from chalicelib.composition import SECONDS_OF_A_DAY, SOURCES, Services, coordinator, run_files
 from chalicelib.deadline import Deadline
-from chalicelib.errors import RunDeletedError
 from chalicelib.ports import Run
 from chalicelib.runlog.pipeline_listing import PipelineQuery
 
@@ -150,17 +149,11 @@ def pipeline_files(services: Services) -> PipelineFiles:
     """Builds the operations on pipelines' files. The files are in the bucket of logs, outside its prefix; deletions include run
     logs."""
     from chalicelib.pipelines.files.service import PipelineFiles
-    from chalicelib.removal.pipeline_runs import PipelineRuns
-
-    def started_ms(run: Run) -> int | None:
-        try:
-            row = services.runs.get(run)
-        except RunDeletedError:
-            return 0  # its events are dropped
-        return row.started_ms if row else None
+    from chalicelib.removal.pipeline_runs import PipelineRuns, started_ms
 
     run_logs = PipelineRuns(services.store, services.layout, services.runs, services.removal)
-    return PipelineFiles(services.database, services.clock, services.located_bucket, run_logs, started_ms)
+    started = partial(started_ms, services.runs)
+    return PipelineFiles(services.database, services.clock, services.located_bucket, run_logs, started)
 
 
 def run_removal(services: Services) -> RunRemoval:

@@ -24,6 +24,15 @@ from chalicelib.runlog.log_end import list_all
 from chalicelib.runlog.segment import entry_of
 
 
+def started_ms(runs: RunCatalog, run: Run) -> int | None:
+    """When a run started; 0 if it was deleted, so that its events are dropped; None if the catalog does not know it."""
+    try:
+        row = runs.get(run)
+    except RunDeletedError:
+        return 0
+    return row.started_ms if row else None
+
+
 class PipelineRuns:
     """``RunLogs`` in the bucket of logs."""
 

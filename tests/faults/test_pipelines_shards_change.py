@@ -14,6 +14,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -33,7 +34,7 @@ from chalicelib.pipelines.run_discovery import CatalogRunDiscovery
 from chalicelib.pipelines.shards import Shard, shards
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Database, ObjectStore, Put, Run, Write
-from chalicelib.removal.pipeline_runs import PipelineRuns
+from chalicelib.removal.pipeline_runs import PipelineRuns, started_ms
 from tests.faults.interception import AFTER, BEFORE, CONFLICT, LATER, WRITES, Crash
 from tests.faults.state_machines import run_state_machine
 from tests.faults.stepping import Actor
@@ -430,12 +431,8 @@ class ChangesOfShards(RuleBasedStateMachine):
     def _pipeline_files(self, store: ObjectStore, database: Database) -> PipelineFiles:
         world = self.world
 
-        def started_ms(run: Run) -> int | None:
-            row = world.runs.get(run)
-            return row.started_ms if row else None
-
         run_logs = PipelineRuns(store, world.layout, world.runs, world.removal(world.runs, store, database=database))
-        return PipelineFiles(database, world.clock, lambda _: store, run_logs, started_ms)
+        return PipelineFiles(database, world.clock, lambda _: store, run_logs, partial(started_ms, world.runs))
 
     # The end.
 

@@ -174,8 +174,8 @@ def _finder(values: list[bytes], has_shapes: bool) -> Callable[[bytes], Masked]:
     return partial(_masked_by, mask, finders(tuple(names), values))
 
 
-def _masked_by(mask: Callable[..., Masked], found: Any, data: bytes) -> Masked:
-    return mask(data, found)
+def _masked_by(mask: Callable[..., Masked], own: Any, data: bytes) -> Masked:
+    return mask(data, own)
 
 
 def _encoded(text: str) -> tuple[bytes, str]:
