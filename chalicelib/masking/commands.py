@@ -23,7 +23,7 @@ _OPTIONS = {
 }
 _USERS = (b"curl",)
 _SLASHED = (b"sqlplus",)
-_USER_AND = re.compile(rb"[^\s:<\[$]{0,64}+:(?=\S)")
+_USER_AND = re.compile(rb"[^\s:<\[$]{0,64}+:(?!//)(?=\S)")
 _USER_SLASH = re.compile(rb"[A-Za-z][\w$#]{0,64}+/(?=[^/\s@]{1,64}+@)")
 _WORDS = frozenset((b"password", b"passwd", b"pass", b"token", b"secret"))
 _FEWEST_LETTERS_OF_A_KEY = 12

@@ -152,12 +152,15 @@ def _unusual_value(text: Text, at: int, behind: int) -> Span:
     """The value of a name that is itself a value or an element."""
     after = text.body[behind : behind + 1]
     if after == b">":
-        if text.body.startswith(b"<", behind + 1) or not _before_name(text, at).endswith((b"<", b":")):
+        before = text.before(at, _NAME_LETTERS)
+        name = text.lowered[at - len(before) + before.rfind(b"<") + 1 : behind]
+        if text.body.startswith(b"<", behind + 1) or not _before_name(text, at).endswith((b"<", b":")) or b"<" not in before:
             return behind, behind
         start = text.match(_ELEMENT, behind, _HEAD_BYTES).end()  # type: ignore[union-attr]
         end = text.run(_TEXT, start, _LONGEST_TEXT)
         end = start + len(text.body[start:end].rstrip())
-        return (start, end) if text.body.find(b"</", end, end + _HEAD_BYTES) >= 0 else (behind, behind)
+        close = text.body.find(b"</", end, end + _HEAD_BYTES)
+        return (start, end) if close >= 0 and text.lowered.startswith(name, close + 2) else (behind, behind)
     is_argument = after in b"\\\"'" and _before_name(text, at).rstrip(b"\\\"'").endswith(b"(")
     if is_argument and (head := text.match(_CALL, behind, _CALL_BYTES)):
         start, end = _quoted(text, head.end(), head["quote"])
@@ -222,7 +225,10 @@ def _nested(text: Text, start: int, spans: list[Span]) -> int:
 def _is_option(text: Text, at: int) -> bool:
     """Whether the name is an option such as ``--db-password``."""
     before = text.before(at, _NAME_LETTERS)
-    return b"--" in before and before[len(before.rstrip(_LETTERS_OF_A_NAME)) :].startswith(b"--")
+    if b"--" not in before:
+        return False
+    behind_name = before.rstrip(_LETTERS_OF_A_NAME)
+    return before.startswith(b"--", len(behind_name)) and not behind_name.endswith(b"*")  # else it was part of a token that is masked
 
 
 def _is_named(text: Text, at: int) -> bool:

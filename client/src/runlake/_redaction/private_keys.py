@@ -18,6 +18,8 @@ LONGEST_KEY_BYTES = 16 * 1024
 _MOST_LABEL = 60
 _PUTTY_HEAD = re.compile(rb"[ \t]{0,8}+\d{1,4}+\r?\n")
 _PUTTY_LINES = re.compile(rb"(?:[A-Za-z0-9+/=]++(?:\r?\n|\Z))*+")
+_ATTACHED = re.compile(rb"[A-Za-z0-9_.-]*+")
+"""What follows a marker without a blank: otherwise a token there would be one only after the marker is masked."""
 _LABELS = (b"private key", b"private key block")
 
 
@@ -25,7 +27,7 @@ def private_keys(text: Text, at: int, reached: int, spans: list[Span]) -> int:
     """Blocks with their markers, which may span lines. A block without END ends with the batch or after 16 KiB; one without BEGIN begins
     with the batch."""
     if not text.lowered.startswith(_BEGIN, at):
-        stray = 0 if reached or at >= LONGEST_KEY_BYTES else _marker_end(text, at + len(_END))
+        stray = 0 if at < reached or at >= LONGEST_KEY_BYTES else _marker_end(text, at + len(_END))
         if stray:
             spans.append((0, stray))
         return stray or reached
@@ -62,4 +64,6 @@ def _end_marker(text: Text, start: int, end: int) -> int:
 def _marker_end(text: Text, behind: int) -> int:
     """The end of the marker of a private key, whose label begins at ``behind``; 0 if it is another one."""
     close = text.find_any_case(_HYPHENS, behind, behind + _MOST_LABEL)
-    return close + len(_HYPHENS) if close >= 0 and text.lowered[behind:close].endswith(_LABELS) else 0
+    if close < 0 or not text.lowered[behind:close].endswith(_LABELS):
+        return 0
+    return text.run(_ATTACHED, close + len(_HYPHENS), LONGEST_KEY_BYTES)
