@@ -227,7 +227,9 @@ def _is_option(text: Text, at: int) -> bool:
     if b"--" not in before:
         return False
     behind_name = before.rstrip(_LETTERS_OF_A_NAME)
-    return before.startswith(b"--", len(behind_name)) and not behind_name.endswith(b"*")  # else it was part of a token that is masked
+    return before.startswith(b"--", len(behind_name)) and not behind_name.endswith(
+        b"*"
+    )  # else it was part of a token that is masked
 
 
 def _is_named(text: Text, at: int) -> bool:
