@@ -6,7 +6,7 @@ import { clock, clockName, plural, time, zone } from "../format";
 
 const DAY_MS = 86_400_000;
 const CLOCK_TITLES = {
-  lines: "Timestamps in the lines (UTC if they have no zone), in the browser's time zone",
+  lines: "Timestamps in the lines (without a zone: in the run's zone, or UTC), in the browser's time zone",
   arrival: "Time of storage, because the lines have no timestamps; in the browser's time zone",
 };
 
