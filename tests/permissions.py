@@ -115,8 +115,12 @@ def _of_s3(operation: str, given: dict[str, Any]) -> Iterator[Need]:
     if operation == "ListObjectsV2":
         yield Need("s3:ListBucket", bucket, ("s3:prefix", given.get("Prefix", "")))
         return
+    if operation in ("ListObjectVersions", "ListMultipartUploads"):
+        yield Need("s3:ListBucketVersions" if "Versions" in operation else "s3:ListBucketMultipartUploads", bucket)
+        return
     if operation == "DeleteObjects":
-        yield from (Need("s3:DeleteObject", f"{bucket}/{each['Key']}") for each in given["Delete"]["Objects"])
+        for each in given["Delete"]["Objects"]:
+            yield Need("s3:DeleteObjectVersion" if "VersionId" in each else "s3:DeleteObject", f"{bucket}/{each['Key']}")
         return
     yield from (Need(f"s3:{action}", f"{bucket}/{given['Key']}") for action in _ON_OBJECTS.get(operation, [operation]))
     if "Tagging" in given:
