@@ -172,7 +172,7 @@ class LiveSystem:
         return answer
 
     def _objects(self) -> list[Any]:
-        return [info for key in list(self.world.store._objects) if (info := self.world.store._objects[key].info)]
+        return [each.info for each in list(self.world.store._objects.values()) if each.info]
 
 
 def _zone_of(run: Run) -> str:

@@ -51,6 +51,7 @@ SILENT: list[tuple[str, ...]] = [
     ("pipelines", "download", "p", "a", "-o", "{tmp}"), ("pipelines", "dead", "resend", *LETTER), ("pipelines", "dead", "drop", *LETTER),
     ("profiles",), ("profiles", "--json"), ("why", "p"), ("drain", "--discard", "left"),
     ("forward", *RUN, "--target", __file__),
+    ("delete", *RUN, "--yes"), ("delete", *RUN, "--yes", "--json"),
 ]  # fmt: skip
 """Their output has nothing of the server's, or no text of it."""
 OFFLINE = {"config", "completion", "profiles"}

@@ -173,7 +173,7 @@ def _text(events: list[NewEvent], step: str | None = None) -> str:
     return "".join(f"{event.message}\n" for event in events if step in (None, event.step))
 
 
-@pytest.mark.parametrize(("other", "calls"), [("another call", 6), ("a reader", 5), ("the deletion of the run", 4)])
+@pytest.mark.parametrize(("other", "calls"), [("another call", 6), ("a reader", 5), ("the deletion of the run", 5)])
 def test_bundling_meets_another_process(other: str, calls: int) -> None:
     """Orders of six calls of bundling and the first ``calls`` of the other process: all calls of the latter two."""
     for turns in combinations(range(6 + calls), 6):

@@ -181,7 +181,7 @@ def test_what_is_deleted_is_gone_and_a_recreated_pipeline_is_new(lab: Lab) -> No
     gone = lab.ask("DELETE", f"/v1/pipeline-files?fqn={lab.fqn}", 202)
     assert (gone["state"], gone["files"], gone["runs"]) == ("deleting", 2, 1)
     assert lab.messages() == lab.messages(OURS) == []
-    lab.ask("POST", f"{LOGS}/{lab.fqn}/run-1", 409, body="late\n")
+    lab.ask("POST", f"{LOGS}/{lab.fqn}/run-1", 410, body="late\n")
     lab.write("run-2", ("ERROR", "new"))
     lab.work(lambda: (lab.messages(), lab.messages(OURS)), (["new"], ["[run-2 ] new"]))
     lab.change("replay", {"from": 0})
