@@ -35,7 +35,9 @@ def test_values_of_a_parameter_and_of_a_secret_never_reach_the_store() -> None:
             found = s3.list_objects_v2(Bucket=stack["bucket"], Prefix="pipeline-logs/svc_sales.erp/")["Contents"]
             bodies = [s3.get_object(Bucket=stack["bucket"], Key=each["Key"])["Body"].read() for each in found]
         assert bodies and not any(b"hush" in body for body in bodies)
-        assert requests.get(f"{stack.api_url}{LOGS}/svc_other/run-1", timeout=PATIENCE_S).json()["logs"] == line.replace("hush-three", "***password***")
+        assert requests.get(f"{stack.api_url}{LOGS}/svc_other/run-1", timeout=PATIENCE_S).json()["logs"] == line.replace(
+            "hush-three", "***password***"
+        )
 
 
 def test_the_api_function_may_read_what_is_named_and_only_then(template: dict[str, Any]) -> None:
