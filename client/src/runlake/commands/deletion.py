@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
@@ -76,4 +77,10 @@ def _show(what: str, answer: dict[str, Any]) -> None:
 
 
 def _counted(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing was stored"
+    return ", ".join(_named(name, count) for name, count in counts.items() if count) or "nothing was stored"
+
+
+def _named(name: str, count: int) -> str:
+    """A count with the name of its field in words: ``deadLetters`` are dead letters."""
+    words = re.sub("[A-Z]", lambda letter: f" {letter[0].lower()}", name)
+    return f"{count} {words.removesuffix('s') if count == 1 else words}"
