@@ -146,8 +146,8 @@ class RunDeletedError(ConflictError):
 
     code = "run_deleted"
 
-    def __init__(self, run: str) -> None:
-        super().__init__(f"the run was deleted run={run}")
+    def __init__(self, fqn: str, run_id: str) -> None:
+        super().__init__(f"the run was deleted run={fqn}/{run_id}")
 
 
 class OtherMethodError(ConflictError):

@@ -180,7 +180,7 @@ class DynamoDbRunCatalog:
         """See ``RunCatalog``."""
         row = self._table.get(_key(run))
         if row and row.get("seal") == DELETED:
-            raise RunDeletedError(f"{run.fqn}/{run.run_id}")
+            raise RunDeletedError(run.fqn, run.run_id)
         return row_of(row) if row else None
 
     def newest(self, fqn: str, limit: int, cursor: str | None) -> RunPage:

@@ -76,7 +76,7 @@ class DynamoDbSegmentIndex:
 
 def _checked(run: Run, row: Mapping[str, Any]) -> SegmentEntry:
     if row["at"] == _LAST:
-        raise RunDeletedError(f"{run.fqn}/{run.run_id}")
+        raise RunDeletedError(run.fqn, run.run_id)
     return entry_of_row(row)
 
 

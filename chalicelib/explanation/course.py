@@ -96,13 +96,14 @@ def _is_calm(note: Note) -> bool:
 
 def _exit_report(tail: Iterable[Note], code: int) -> int:
     """The line that says that the run or its last command ended with its exit code; -1 if none."""
-    for note in list(tail)[-_REPORT_LINES:]:
+    last = list(tail)[-_REPORT_LINES:]
+    for note in last:
         report = _EXIT_REPORT.search(message_of(note.raw)[-_REPORT_CHARS:])
         if report is not None and quick_level(note.raw) in (PLAIN, INFO, ERRORS):
             number = int(report[1] or report[2])
             if number == code:
                 return note.line
-    return next((note.line for note in list(tail)[-1:] if _TRACED_EXIT.fullmatch(message_of(note.raw))), -1)
+    return last[-1].line if last and _TRACED_EXIT.fullmatch(message_of(last[-1].raw)) else -1
 
 
 def _steps(calm: Iterable[Note]) -> tuple[int, ...]:

@@ -95,6 +95,12 @@ def registration_key(run: Run) -> Key:
     return Key(TABLE, REMOVALS, f"{element(run.fqn)}:{element(run.run_id)}")
 
 
+def put_rows(mark: DeletionMark, runs: RunCatalog, index: SegmentIndex) -> None:
+    """Write the rows that are derived from a mark. Idempotent. Two writes."""
+    runs.mark_deleted(mark.run, mark.deleted_ms)
+    index.put(mark.run, [mark.entry()])
+
+
 class RunRemoval:
     """Removes runs. ``steps`` has the steps of ``places``."""
 
@@ -141,10 +147,9 @@ class RunRemoval:
 
     def proceed(self, run: Run, deadline: Deadline) -> bool:
         """Remove a run that is unreadable. Returns whether nothing is left of it. Raises DeadlineExceededError, UnavailableError."""
-        key = registration_key(run)
-        row = self._database.get_many([key]).get(key)
+        registration = self._registration(run)
         with without_caller():
-            return row is None or self._remove(Registration.of_row(row), deadline)
+            return registration is None or self._remove(registration, deadline)
 
     def deletion(self, run: Run) -> DeletionMark | None:
         """The mark of a deleted run, with the counts of its attempts; it is done once all of them are. A GET for each."""
@@ -166,9 +171,8 @@ class RunRemoval:
 
     def is_expiring(self, run: Run) -> bool:
         """Whether an expiry of the run was begun and is not complete. One read."""
-        key = registration_key(run)
-        row = self._database.get_many([key]).get(key)
-        return row is not None and Registration.of_row(row).order is None
+        registration = self._registration(run)
+        return registration is not None and registration.order is None
 
     def resume(self, deadline: Deadline) -> int:
         """Continue all removals. Returns the number of runs of which nothing is left. A run that fails does not stop others: its error is raised
@@ -187,6 +191,12 @@ class RunRemoval:
         if errors:
             raise errors[0]
         return done
+
+    def _registration(self, run: Run) -> Registration | None:
+        """One read."""
+        key = registration_key(run)
+        row = self._database.get_many([key]).get(key)
+        return None if row is None else Registration.of_row(row)
 
     def _check_access(self, run: Run) -> None:
         """Raises ForbiddenError for a log that OpenMetadata stored under a name of several pipelines, if the caller may not delete all of them."""
@@ -224,8 +234,7 @@ class RunRemoval:
         except RunDeletedError:
             return find_mark(self._store, run) or mark
         objects = list(list_all(self._store, self._layout.run_prefix(run)))
-        key = registration_key(run)
-        if key not in self._database.get_many([key]):
+        if self._registration(run) is None:
             times = [each.last_modified_ms for each in objects] + [ms for ms in [self._started_ms(run)] if ms]
             order = DeletionOrder(mark.by, mark.why)
             self._database.put_many([Registration(run, min(times, default=0), mark.deleted_ms, order).put()])
@@ -234,8 +243,7 @@ class RunRemoval:
         if objects:
             self._seal(run)
             self._put_marker(run)
-        self._runs.mark_deleted(run, mark.deleted_ms)
-        self._index.put(run, [mark.entry()])
+        put_rows(mark, self._runs, self._index)
         return mark
 
     def _started_ms(self, run: Run) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 
 from chalice.app import NotFoundError, Response
 
@@ -27,11 +26,11 @@ def delete_run(request: ApiRequest) -> Response:
     """Delete a run and its later attempts. Raises NotFoundError."""
     gate.require_run_scope(Scope.LOGS_DELETE, request)
     run, removal, order = request.run, request.services.removal, _order(request)
-    is_cut = True
+    is_cut = False
     try:
-        with suppress(DeadlineExceededError):
-            removal.delete(run, order, Deadline(request.services.clock, WORK_S))
-            is_cut = False
+        removal.delete(run, order, Deadline(request.services.clock, WORK_S))
+    except DeadlineExceededError:
+        is_cut = True
     except ObjectNotFoundError as error:
         raise NotFoundError(str(error)) from error
     mark = removal.deletion(run)

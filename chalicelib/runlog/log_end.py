@@ -75,7 +75,7 @@ class LogEndFinder:
         """The entry in the metadata of a segment object. Raises DamagedLogError, RunDeletedError."""
         entry = entry_of(sequence, info.metadata, info.size)
         if entry.reason == DELETED:
-            raise RunDeletedError(f"{run.fqn}/{run.run_id}")
+            raise RunDeletedError(run.fqn, run.run_id)
         return entry
 
     def check_deleted(self, run: Run) -> None:
@@ -116,7 +116,7 @@ class LogEndFinder:
             return self.index.last(run)
         except UnavailableError:
             if is_marked(self.store, run):
-                raise RunDeletedError(f"{run.fqn}/{run.run_id}") from None
+                raise RunDeletedError(run.fqn, run.run_id) from None
             return None
 
     def _find_in(self, run: Run, objects: Iterable[ListedObject]) -> LogEnd:
@@ -140,7 +140,7 @@ class LogEndFinder:
             artifact_of(self.store.head(key)) if key in keys else None for key in (self.layout.logs(run), self.layout.partial(run))
         )
         if logs and logs.is_deleted:
-            raise RunDeletedError(f"{run.fqn}/{run.run_id}")
+            raise RunDeletedError(run.fqn, run.run_id)
         for artifact in (logs, partial):
             check_shared_access(run, artifact)
         return furthest(closed_if_legacy(logs) if logs else None, partial)

@@ -72,7 +72,7 @@ class SnapshotReader:
         ForbiddenError, RunDeletedError."""
         logs = self._read(self.layout.logs(run), start, length)
         if logs and (logs[0].is_deleted or logs[0].reason == DELETED):
-            raise RunDeletedError(f"{run.fqn}/{run.run_id}")
+            raise RunDeletedError(run.fqn, run.run_id)
         if logs and (logs[0].reason == CLOSED or logs[0].is_legacy):
             check_shared_access(run, logs[0])
             return LogSnapshot(closed_if_legacy(logs[0]), extent_of(self.store, logs[0]), (), logs[1], start)

@@ -123,9 +123,8 @@ class Writer:
         """Store a batch as the run's next segment; once it returns, the batch is durable and its place is final.
 
         A repeat with the same ``position`` (or key) and content is stored once. Raises RunClosedError (nothing stored; RunDeletedError if the run
-        was deleted since, which costs a query), InvalidBatchError
-        (a key used twice), InvalidNameError (a new run with unprintable names), OtherMethodError and OtherZoneError (nothing stored),
-        UnavailableError (stored or not: repeat it).
+        was deleted since, which costs a query), InvalidBatchError (a key used twice), InvalidNameError (a new run with unprintable names),
+        OtherMethodError and OtherZoneError (nothing stored), UnavailableError (stored or not: repeat it).
         """
         presented = self._signer.loads(run, position)
         if not batch.lines:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from chalicelib.composition import Services
 from chalicelib.ports import Run
+from chalicelib.removal.run_removal import put_rows
 from chalicelib.runlog.deletion_marks import find_mark, marked_runs
 
 _THREADS = 8
@@ -20,8 +21,7 @@ def restore_marks(services: Services, is_selected: Callable[[str], bool]) -> int
         mark = find_mark(services.store, run)
         if mark is None:
             return 0
-        services.runs.mark_deleted(run, mark.deleted_ms)
-        services.index.put(run, [mark.entry()])
+        put_rows(mark, services.runs, services.index)
         return 1
 
     with ThreadPoolExecutor(_THREADS) as threads:

@@ -77,14 +77,8 @@ class Expiry:
     """Expires the runs of a plan. ``clock`` is compared with the store's times; the 20 minutes allow for minutes of difference."""
 
     def __init__(self, store: ObjectStore, removal: RunRemoval, writer: Writer, layout: Layout, clock: Clock, plan: str) -> None:
-        self._store, self._removal, self._writer, self._layout, self._clock, self._plan = (
-            store,
-            removal,
-            writer,
-            layout,
-            clock,
-            plan,
-        )
+        self._store, self._removal, self._writer = store, removal, writer
+        self._layout, self._clock, self._plan = layout, clock, plan
 
     def expire(self, expiring: ExpiringRun) -> Outcome:
         """Remove a run if it still is as planned, or if its removal was begun. At most twelve requests for a run of fewer than 1,000

@@ -131,7 +131,7 @@ class InMemoryRunCatalog:
         """See ``RunCatalog``."""
         with self._lock:
             if self._is_deleted(run):
-                raise RunDeletedError(f"{run.fqn}/{run.run_id}")
+                raise RunDeletedError(run.fqn, run.run_id)
             return self._rows.get(run)
 
     @can_fail

@@ -96,7 +96,7 @@ class InMemorySegmentIndex:
     def _checked(self, run: Run, place: tuple[int, int]) -> SegmentEntry:
         entry = self._rows[run, *place]
         if entry.reason == DELETED:
-            raise RunDeletedError(f"{run.fqn}/{run.run_id}")
+            raise RunDeletedError(run.fqn, run.run_id)
         return entry
 
     def _places(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[tuple[int, int]]:

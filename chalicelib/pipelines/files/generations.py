@@ -145,9 +145,8 @@ class Generations:
             now_ms = self._clock.now_ms()
             for each in [row["fqn"] for row in rows if row["fqn"] and row["generation"]]:
                 self._end_one(namespace, each, now_ms, covers, order)
-            self._end_one(
-                namespace, fqn or "", now_ms, covers, order
-            )  # last: a request that fails before does not count as in progress
+            # last: a request that fails before does not count as in progress
+            self._end_one(namespace, fqn or "", now_ms, covers, order)
         return self._ended([each for each in self._unswept() if each.namespace == namespace and fqn in (None, each.fqn)], covers)
 
     def end_each(

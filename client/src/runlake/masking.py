@@ -171,11 +171,7 @@ def _finder(values: list[bytes], has_shapes: bool) -> Callable[[bytes], Masked]:
     from runlake._words import HAS_AUTOMATON
 
     names = [name for name in SHAPES if HAS_AUTOMATON or name != _VENDOR_TOKEN] if has_shapes else []
-    return partial(_masked_by, mask, finders(tuple(names), values))
-
-
-def _masked_by(mask: Callable[..., Masked], own: Any, data: bytes) -> Masked:
-    return mask(data, own)
+    return partial(mask, finders=finders(tuple(names), values))
 
 
 def _encoded(text: str) -> tuple[bytes, str]:

@@ -153,9 +153,10 @@ def _unusual_value(text: Text, at: int, behind: int) -> Span:
     after = text.body[behind : behind + 1]
     if after == b">":
         before = text.before(at, _NAME_LETTERS)
-        name = text.lowered[at - len(before) + before.rfind(b"<") + 1 : behind]
-        if text.body.startswith(b"<", behind + 1) or not _before_name(text, at).endswith((b"<", b":")) or b"<" not in before:
+        is_element = b"<" in before and before.rstrip(_LETTERS_OF_A_NAME).endswith((b"<", b":"))
+        if not is_element or text.body.startswith(b"<", behind + 1):
             return behind, behind
+        name = text.lowered[at - len(before) + before.rfind(b"<") + 1 : behind]
         start = text.match(_ELEMENT, behind, _HEAD_BYTES).end()  # type: ignore[union-attr]
         end = text.run(_TEXT, start, _LONGEST_TEXT)
         end = start + len(text.body[start:end].rstrip())
