@@ -35,10 +35,11 @@ def _check_host(configuration: OverHttp, hosts: Hosts) -> None:
         origin = origin_of(configuration.url)
     except ValueError:
         raise InvalidConfigurationError("invalid target, its url is none") from None
-    secrets = {name for host, names in hosts.items() if origin_of(host) == origin for name in names}
-    if not any(origin_of(host) == origin for host in hosts):
+    allowed = [names for host, names in hosts.items() if origin_of(host) == origin]
+    if not allowed:
         raise InvalidConfigurationError("a target of a pipeline's file must be at an https address of RUNLAKE_TARGET_HOSTS")
-    if any(not {name, name.partition("#")[0]} & secrets for name in configuration.headers_from.values()):
+    secrets = {name for names in allowed for name in names}
+    if any(secrets.isdisjoint((name, name.partition("#")[0])) for name in configuration.headers_from.values()):
         raise InvalidConfigurationError("RUNLAKE_TARGET_HOSTS does not list the secret of a header for the target's address")
 
 
