@@ -84,6 +84,11 @@ class Table:
             if start is None:
                 return
 
+    def put(self, item: Item) -> None:
+        """Writes a row in place of any other. One PutItem."""
+        with translate_errors("put_item", self._name, write=True):
+            self._client.put_item(TableName=self._name, Item=serialize_item(item))
+
     def put_all(self, items: Sequence[Item]) -> None:
         """Writes rows, 25 per request. Idempotent. Raises StoreUnavailableError if items stay unprocessed."""
         for first in range(0, len(items), BATCH_ROWS):

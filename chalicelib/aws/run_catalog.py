@@ -162,8 +162,8 @@ class DynamoDbRunCatalog:
         self._table.update_if(
             _key(run),
             "SET explained_segments = final_segments, explanation = :none",
-            {":none": ""},
-            "attribute_exists(final_segments)",
+            {":none": "", ":deleted": DELETED},
+            f"attribute_exists(final_segments) AND ({_IS_NOT_DELETED})",
         )
 
     def mark_retired(self, run: Run, next_segment: int) -> None:
@@ -235,7 +235,7 @@ class DynamoDbRunCatalog:
 
     def mark_deleted(self, run: Run, at_ms: int) -> None:
         """See ``RunCatalog``."""
-        self._table.put_if(deleted_item(run, at_ms), _IS_NOT_DELETED, {":deleted": DELETED})
+        self._table.put(deleted_item(run, at_ms))
 
     def active(self, before_ms: int) -> Iterator[RunRow]:
         """See ``RunCatalog``. One Query for each shard and each further MB, eight in parallel. Holds all rows in memory: 0.5 KB

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 import gzip
+import html
 import json
 import logging
 import random
 import runpy
 import sys
 from dataclasses import replace
+from urllib.parse import unquote
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
@@ -26,8 +28,10 @@ from tests.spellings import spelling
 @examples(deadline=None, max_examples=50)
 @given(st.text("ab1 /&<>'\"\\\\%+=ü😀", min_size=4, max_size=16), st.randoms(use_true_random=False))
 def test_value_in_any_spelling_is_masked(inner: str, chance: random.Random) -> None:
-    _, written = spelling(f"a{inner}z", chance)
-    mask = Mask([f"a{inner}z"])
+    value = f"a{inner}z"
+    assume(len(html.unescape(unquote(value)).replace("\\", "")) >= 4)  # what is shorter without escapes is known as written only
+    _, written = spelling(value, chance)
+    mask = Mask([value])
     assert mask.text(f"x {written} y") == f"x {MARK} y"
     assert mask.bytes(f"x {written} y".encode()) == f"x {MARK} y".encode()
 

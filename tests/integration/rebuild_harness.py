@@ -21,6 +21,7 @@ from chalicelib.composition.environment import aws_ports
 from chalicelib.deadline import Deadline
 from chalicelib.ports import Run
 from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.deletion_marks import DeletionOrder
 from chalicelib.triggers import schedules
 from glue_jobs.job_runtime.environment import use_stack
 from local.emulator import CREDENTIALS
@@ -53,7 +54,7 @@ def services_of(stack: Stack, offset_s: float) -> Iterator[Services]:
 
 
 def fill(stack: Stack, seed: int, count: int = 12) -> list[Run]:
-    """Runs of the last hours: open, compacted, retired, closed, abandoned, reopened, keyed, of OpenMetadata's own; and files."""
+    """Runs of the last hours: open, compacted, retired, closed, abandoned, reopened, keyed, deleted, of OpenMetadata's own; and files."""
     chance, fqn = random.Random(seed), f"svc.rebuilt-{uuid4().hex[:6]}"
     runs = [Run(fqn, f"run-{number}") for number in range(count)]
     with services_of(stack, -5 * HOUR_S) as past:
@@ -69,6 +70,7 @@ def fill(stack: Stack, seed: int, count: int = 12) -> list[Run]:
         past.finalizer.close(runs[8])
     wait_until_quiet(stack)
     _tick(stack, 2 * HOUR_S)
+    _deleted(stack, Run(fqn, "deleted"), chance)
     _openmetadata(stack, fqn.replace(".", "_"))
     _files(stack, fqn, chance)
     wait_until_quiet(stack)
@@ -92,6 +94,17 @@ def _end(services: Services, closed: list[Run], abandoned: list[Run]) -> None:
         services.finalizer.close(run)
     for run in abandoned:
         services.finalizer.abandon(run, services.clock.now_ms() + 1, Deadline(services.clock))
+
+
+def _deleted(stack: Stack, run: Run, chance: random.Random) -> None:
+    """A run of which only the marks are left."""
+    with services_of(stack, -4 * HOUR_S) as past:
+        _append(past, run, None, 3, chance)
+    wait_until_quiet(stack)
+    with services_of(stack, HOUR_S) as future:
+        future.removal.delete(run, DeletionOrder("operator", "a secret"), Deadline(future.clock))
+        future.clock.advance(HOUR_S)  # type: ignore[attr-defined]
+        assert future.removal.resume(Deadline(future.clock)) == 1
 
 
 def _tick(stack: Stack, offset_s: float) -> None:

@@ -116,7 +116,7 @@ class InMemoryRunCatalog:
     def remove_explanation(self, run: Run) -> None:
         """See ``RunCatalog``."""
         with self._lock:
-            if (row := self._rows.get(run)) and row.final_segments:
+            if (row := self._rows.get(run)) and row.final_segments and not self._is_deleted(run):
                 self._rows[run] = replace(row, explained_segments=row.final_segments, explanation="")
 
     @can_fail
