@@ -133,7 +133,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "deletedNamespace": query_parameter(
         "namespace",
         {"type": "string"},
-        "The namespace whose pipelines' logs are deleted. Requires the scope `admin` of `{namespace}.*`; pipelines that it does not "
+        "The namespace whose pipelines' logs are deleted. Requires the scope `logs:delete` of `{namespace}.*`; pipelines that it does not "
         "cover remain. With the scope of all names, the namespace is deleted too.",
     ),
 }

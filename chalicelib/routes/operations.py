@@ -520,7 +520,7 @@ OPERATIONS: tuple[Operation, ...] = (
         PIPELINE_FILES,
         "pipeline_files:delete",
         "pipeline_files",
-        scopes=_ADMIN,
+        scopes=_DELETE_LOGS,
         errors=_READ_ERRORS,
     ),
     Operation(

@@ -136,24 +136,24 @@ def _events_query(query: Mapping[str, str]) -> FileEventQuery:
 
 
 def delete(request: ApiRequest) -> Response:
-    """Delete the logs of a pipeline, or of the pipelines in a namespace that the principal may administer: their runs and pipeline files."""
+    """Delete the logs of a pipeline, or of those in a namespace whose logs the principal may delete: their runs and pipeline files."""
     query = request.query
     fqn, namespace = query.get("fqn"), query.get("namespace")
     if bool(fqn) == bool(namespace):
-        gate.require_any_scope("pipeline files", Scope.ADMIN)
+        gate.require_any_scope("pipeline files", Scope.LOGS_DELETE)
         raise InvalidInputError("either fqn or namespace is required")
     if fqn:
-        gate.require_scope(Scope.ADMIN, fqn)
+        gate.require_scope(Scope.LOGS_DELETE, fqn)
         checked_fqn(fqn)
     else:
         assert namespace
-        gate.require_scope(Scope.ADMIN, f"{namespace}.*")
+        gate.require_scope(Scope.LOGS_DELETE, f"{namespace}.*")
         checked_fqn(namespace)
     services, who = composition.services(), gate.principal()
     note(deleted=fqn or f"{namespace}.*")
     of = split_fqn(fqn)[0] if fqn else namespace
     assert of
-    may = None if who.may_all(Scope.ADMIN) else lambda name: who.may(Scope.ADMIN, name)
+    may = None if who.may_all(Scope.LOGS_DELETE) else lambda name: who.may(Scope.LOGS_DELETE, name)
     done = services.pipeline_files.delete(of, fqn or None, Deadline(services.clock, WORK_S), may, DeletionOrder(who.name))
     body = DeletionState(
         state="deleted" if done.is_complete else "deleting",

@@ -165,7 +165,7 @@ DELETE = "/v1/pipeline-files?fqn={}"
 
 
 def delete(*grants: str, fqn: str = SPELLING) -> Answer:
-    return call("DELETE", DELETE.format(fqn), None, bearer(ISSUER.granted(admin=list(grants))))
+    return call("DELETE", DELETE.format(fqn), None, bearer(ISSUER.granted(logs_delete=list(grants))))
 
 
 def upkeep(world: World, hours: int = 3) -> None:

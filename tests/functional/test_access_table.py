@@ -267,10 +267,10 @@ GET    /v1/pipeline-files?namespace=svc_sales&app=etl     401    401    403     
 GET    /v1/pipeline-files?app=etl                         401    401    403     403    400    403   403    403      400 400
 GET    /v1/pipeline-files/files?namespace=svc_hr&app=etl  401    401    403     403    200    403   403    403      200 200
 GET    /v1/pipeline-files/bases                           401    401    403     403    200    403   403    403      200 200
-DELETE /v1/pipeline-files                                 401    401    403     403    403    403   403    400      400 400
-DELETE /v1/pipeline-files?fqn=svc_sales.etl               401    401    403     403    403    403   403    202      403 202
+DELETE /v1/pipeline-files                                 401    401    403     403    403    403   403    403      400 400
+DELETE /v1/pipeline-files?fqn=svc_sales.etl               401    401    403     403    403    403   403    403      403 202
 DELETE /v1/pipeline-files?fqn=svc_hr.etl                  401    401    403     403    403    403   403    403      202 202
-DELETE /v1/pipeline-files?namespace=svc_sales             401    401    403     403    403    403   403    202      403 202
+DELETE /v1/pipeline-files?namespace=svc_sales             401    401    403     403    403    403   403    403      403 202
 DELETE /v1/pipeline-files?namespace=svc_hr                401    401    403     403    403    403   403    403      202 202
 DELETE /v1/pipeline-files?namespace=svc                   401    401    403     403    403    403   403    403      403 200
 GET    /v1/pipeline-files/repair                          401    401    403     403    403    403   403    403      403 200
@@ -449,6 +449,7 @@ def test_every_operation_has_a_row() -> None:
 OF_ALL_NAMES = {
     "deleteRun",
     "deletePipeline",
+    "deletePipelineLogs",
     "listFileFindings",
     "mendFiles",
     "enablePipeline",

@@ -455,29 +455,32 @@ def test_a_namespace_is_deleted_as_far_as_the_principal_may() -> None:
     world, runs = World(), InMemoryRunCatalog()
     with installed(world, runs=runs, keys=issuer.read, **JWT):
         put_output_set(world.database, OutputSet("pipeline-files", "", 0, 0, 0))
-        everything = bearer(issuer.granted("root", logs_read=["*"], logs_write=["*"], admin=["*"]))
+        everything = bearer(issuer.granted("root", logs_read=["*"], logs_write=["*"], logs_delete=["*"]))
         for name in NAMES:
             assert post(f"{quote(name, safe='')}/run-1", '"x\\n"', everything | {"Content-Type": "application/json"}).status == 200
         world.clock.advance(1)
         expected = {}
         for _ in range(4):
-            some = bearer(issuer.granted("some", admin=["svc.*"]))
+            some = bearer(issuer.granted("some", logs_delete=["svc.*"]))
             answer = call("DELETE", f"{PATH}?namespace=svc", headers=some)
             assert answer.status in (200, 202), answer.body
             composition.services().pipeline_files.run_maintenance(Deadline(world.clock))
             world.clock.advance(1300)
         for name in NAMES:
             refused = (
-                call("DELETE", f"{PATH}?fqn={quote(name)}", headers=bearer(issuer.granted("some", admin=["svc.*"]))).status == 403
+                call("DELETE", f"{PATH}?fqn={quote(name)}", headers=bearer(issuer.granted("some", logs_delete=["svc.*"]))).status
+                == 403
             )
             expected[name] = "x" if refused else ""
-        everything = bearer(issuer.granted("root", logs_read=["*"], logs_write=["*"], admin=["*"]))
+        everything = bearer(issuer.granted("root", logs_read=["*"], logs_write=["*"], logs_delete=["*"]))
         logs = {name: get(f"{quote(name, safe='')}/run-1", headers=everything).json.get("logs", "") for name in NAMES}
         assert logs == expected and set(expected.values()) == {"x", ""}
         world.clock.advance(7200)
-        everything = bearer(issuer.granted("root", logs_read=["*"], admin=["*"]))
+        everything = bearer(issuer.granted("root", logs_delete=["*"]))
         assert call("DELETE", f"{PATH}?namespace=svc", headers=everything).json["runs"] == 3
-        assert call("DELETE", f"{PATH}?namespace=other", headers=bearer(issuer.granted("some", admin=["svc.*"]))).status == 403
+        assert (
+            call("DELETE", f"{PATH}?namespace=other", headers=bearer(issuer.granted("some", logs_delete=["svc.*"]))).status == 403
+        )
 
 
 def test_slow_reads_bound_a_page_and_its_cursor_goes_on(world: World) -> None:
