@@ -18,6 +18,7 @@ from chalicelib.errors import (
     DamagedLogError,
     DeadlineExceededError,
     InvalidInputError,
+    RunDeletedError,
     StoreConditionError,
     UnavailableError,
 )
@@ -39,6 +40,7 @@ class ItemStatus(StrEnum):
     MALFORMED = "malformed"
     FORBIDDEN = "forbidden"
     CLOSED = "closed"
+    DELETED = "deleted"
     RETRYABLE = "away"
 
 
@@ -211,4 +213,6 @@ def idempotency_key_of(request: IntakeRequest, items: Sequence[Decoded]) -> str 
 def _status_of(error: Exception) -> ItemStatus:
     if isinstance(error, InvalidInputError):
         return ItemStatus.MALFORMED
+    if isinstance(error, RunDeletedError):
+        return ItemStatus.DELETED
     return ItemStatus.CLOSED if isinstance(error, ConflictError) else ItemStatus.RETRYABLE

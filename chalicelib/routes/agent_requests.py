@@ -34,6 +34,7 @@ STATUS = {
     ItemStatus.MALFORMED: 400,
     ItemStatus.FORBIDDEN: 403,
     ItemStatus.CLOSED: 409,
+    ItemStatus.DELETED: 410,
     ItemStatus.RETRYABLE: 503,
 }
 _ANSWER_WITHIN_S = 4.0

@@ -11,8 +11,16 @@ from chalice.app import Response
 
 from chalicelib.errors import InvalidBatchError
 from chalicelib.events.codecs import otlp_answers
+from chalicelib.events.intake import ItemStatus
 from chalicelib.observability import redacted
-from chalicelib.routes.agent_requests import AgentRequest, agent_response, rejected_items, rejection_summary, response_status
+from chalicelib.routes.agent_requests import (
+    STATUS,
+    AgentRequest,
+    agent_response,
+    rejected_items,
+    rejection_summary,
+    response_status,
+)
 from chalicelib.routes.agents_models import MAX_ERROR_CHARS, FirehoseResponse, OtlpResponse
 from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.operations import PROTOBUF
@@ -43,6 +51,8 @@ def firehose_delivery(request: ApiRequest) -> Response:
         refused = to_error_response(error)
         return _delivered(refused.status_code, request_id, now_ms, error_message(refused))
     status = response_status(results)
+    if status == STATUS[ItemStatus.DELETED]:  # to be dropped: Firehose repeats what is refused, then stores it in its bucket
+        status = 200
     return _delivered(status, request_id, now_ms, rejection_summary(results) if rejected_items(results) else "")
 
 

@@ -19,7 +19,7 @@ class RejectedItem(TypedDict):
     """A rejected item of a request."""
 
     index: Count
-    code: Annotated[int, WithJsonSchema({"enum": [400, 403, 409]})]
+    code: Annotated[int, WithJsonSchema({"enum": [400, 403, 409, 410]})]
     message: str
 
 

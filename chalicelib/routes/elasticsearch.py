@@ -33,6 +33,7 @@ _ERRORS = {
     ItemStatus.MALFORMED: (400, "document_parsing_exception"),
     ItemStatus.FORBIDDEN: (403, "security_exception"),
     ItemStatus.CLOSED: (409, "cluster_block_exception"),
+    ItemStatus.DELETED: (409, "run_deleted"),  # Logstash and Fluent Bit drop an item with 409, and repeat one with 410 for ever
     ItemStatus.RETRYABLE: (_TRY_AGAIN, "es_rejected_execution_exception"),
 }
 _FRAME_BYTES, _REASON_BYTES = 240, 100

@@ -71,6 +71,7 @@ ERRORS: dict[int, tuple[int, str, str]] = {
         "The runs of all items are closed, or written to another store.",
         "the run is closed: its log takes no more lines sequence=4 refused=1 items=1",
     ),
+    410: (410, "The runs of all items were deleted.", "the run was deleted run=mysql.ingest/run-9 refused=1 items=1"),
     413: (413, "The body is too large, or expands too far.", "gzip body expands too far limit=16777216"),
     415: (
         415,

@@ -465,13 +465,23 @@ EVERY_AGENT: dict[str, tuple[str, str, str]] = {
 
 
 @pytest.mark.parametrize("agent", EVERY_AGENT)
-def test_closed_run_refuses_records(world: World, agent: str) -> None:
+@pytest.mark.parametrize(("end", "status"), [("closed", 409), ("deleted", 410)])
+def test_closed_or_deleted_run_refuses_records(world: World, agent: str, end: str, status: int) -> None:
+    """Each agent drops them by this status: of Firehose's bucket and of an item with 410 see ``docs/agents.md``."""
     post(f"{FQN}/{RUN_ID}", '"x"')
-    post(f"{FQN}/{RUN_ID}/close")
+    if end == "closed":
+        post(f"{FQN}/{RUN_ID}/close")
+    else:
+        call("DELETE", f"/v1/catalog/pipelines/{FQN}/runs/{RUN_ID}")
     path, body, content_type = EVERY_AGENT[agent]
     answer = send(path, body, content_type)
-    told = [item["create"]["status"] for item in answer.json["items"]] if agent == "elasticsearch" else answer.status
-    assert told == ([409, 409] if agent == "elasticsearch" else 409) and lines() == ["x"]
+    if agent == "elasticsearch":
+        errors = [(item["create"]["status"], item["create"]["error"]["type"]) for item in answer.json["items"]]
+        assert errors == [(409, "run_deleted" if end == "deleted" else "cluster_block_exception")] * 2
+    else:
+        assert answer.status == (200 if (agent, end) == ("firehose", "deleted") else status)
+    assert f"the run {'is' if end == 'closed' else 'was'} {end}" in answer.body
+    assert end == "deleted" or lines() == ["x"]
 
 
 @pytest.mark.parametrize("agent", EVERY_AGENT)
