@@ -142,8 +142,9 @@ class ObjectStore(Protocol):
         """Delete up to 1,000 keys in one request."""
 
     def old_versions(self, prefix: str, limit: int = 1000) -> Sequence[ObjectVersion]:
-        """Up to ``limit`` old versions and delete markers of keys under ``prefix``; none in a bucket without versions. A request for each 1,000
-        versions, current ones too."""
+        """Up to ``limit`` old versions and delete markers of keys under ``prefix``; none in a bucket without versions. A marker comes after all
+        old versions of its key, because S3 makes the last one current again once its marker is deleted. A request for each 1,000 versions,
+        current ones too."""
 
     def delete_versions(self, versions: Sequence[ObjectVersion]) -> None:
         """Delete up to 1,000 versions for good, in one request."""

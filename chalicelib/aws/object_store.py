@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -135,18 +135,20 @@ class S3ObjectStore:
             raise OutcomeUnknownError(f"some keys were not deleted count={len(failed)} first={failed[0]['Key']}")
 
     def old_versions(self, prefix: str, limit: int = 1000) -> Sequence[ObjectVersion]:
-        """See the port. ListObjectVersions."""
-        found: list[ObjectVersion] = []
+        """See the port. ListObjectVersions. Markers of a key that is not listed to its end are left for a later call."""
+        versions: list[ObjectVersion] = []
+        markers: list[ObjectVersion] = []
         place: dict[str, Any] = {}
-        while len(found) < limit:
+        while True:
             with translate_errors("list_versions", prefix, write=False):
                 answer = self._client.list_object_versions(Bucket=self._bucket, Prefix=prefix, **place)
-            rows = [row for row in answer.get("Versions", ()) if not row["IsLatest"]] + answer.get("DeleteMarkers", [])
-            found += [ObjectVersion(row["Key"], row["VersionId"]) for row in rows]
-            if not answer.get("IsTruncated"):
-                break
-            place = {"KeyMarker": answer["NextKeyMarker"], "VersionIdMarker": answer["NextVersionIdMarker"]}
-        return found[:limit]
+            versions += _versions(row for row in answer.get("Versions", ()) if not row["IsLatest"])
+            markers += _versions(answer.get("DeleteMarkers", ()))
+            is_cut, last = answer.get("IsTruncated", False), answer.get("NextKeyMarker")
+            found = versions + [each for each in markers if not (is_cut and each.key == last)]
+            if not is_cut or len(found) >= limit:
+                return found[:limit]
+            place = {"KeyMarker": last, "VersionIdMarker": answer["NextVersionIdMarker"]}
 
     def delete_versions(self, versions: Sequence[ObjectVersion]) -> None:
         """See the port. One DeleteObjects."""
@@ -271,6 +273,10 @@ def content_disposition(filename: str) -> str:
 
 def _conditions(condition: Condition) -> dict[str, str]:
     return {"IfNoneMatch": "*"} if condition.if_none_match else _if_match(condition.if_match)
+
+
+def _versions(rows: Iterable[Mapping[str, Any]]) -> list[ObjectVersion]:
+    return [ObjectVersion(row["Key"], row["VersionId"]) for row in rows]
 
 
 def _if_match(etag: str | None) -> dict[str, str]:

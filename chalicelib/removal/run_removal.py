@@ -295,15 +295,22 @@ class RunRemoval:
             for step in STEPS if not is_expiry else STEPS_ON_EXPIRY:
                 deadline.check()
                 getattr(self._steps, step)(work)
+            if is_settled:
+                self._delete_last(work, is_expiry=is_expiry)
         except DeadlineExceededError:
             self._count(registration, work.counts, is_done=False)
             raise
         if not is_settled:
             self._count(registration, work.counts, is_done=False)
             return False
-        delete_all(self._store, last_keys)
-        work.counts["objects"] += len(last)
         return self._unregister(registration, work.counts)
+
+    def _delete_last(self, work: RemovalPass, *, is_expiry: bool) -> None:
+        """Delete the last objects, and the versions of them that this makes old: the last segment of a damaged log has lines."""
+        delete_all(self._store, sorted(work.last))
+        work.counts["objects"] += len(work.last)
+        if work.last and not is_expiry:
+            self._steps.versions(work)
 
     def _is_another(self, registration: Registration, objects: Sequence[ListedObject]) -> bool:
         """Whether a new run has the name of an expired one. All objects of that were written 20 minutes before the expiry began."""

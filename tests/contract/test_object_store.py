@@ -241,6 +241,50 @@ def test_an_aborted_upload_is_gone(store: ObjectStore, kind: str) -> None:
         store.head("target")
 
 
+@pytest.mark.parametrize(("page", "limit"), [(1, 1), (2, 3), (1000, 1000)])
+def test_old_versions_are_deleted_and_no_object_returns(
+    store: ObjectStore, bucket: str, endpoint_url: str | None, page: int, limit: int
+) -> None:
+    """Whatever the store's pages and the limit; a marker that is deleted before an old version of its key would make that one current."""
+    keep_versions(store, bucket, endpoint_url)
+    list_in_pages(store, "ListObjectVersions", MaxKeys=page)
+    for key in ("p/deleted", "p/deleted", "p/once", "p/replaced", "p/replaced", "q/deleted"):
+        put(store, key)
+    for key in ("p/deleted", "p/once", "q/deleted"):
+        store.delete(key)
+    deleted = 0
+    while versions := store.old_versions("p/", limit):
+        assert len(versions) <= limit
+        store.delete_versions(versions)
+        deleted += len(versions)
+        assert [each.key for each in store.list("").objects] == ["p/replaced"]
+    assert (deleted, len(store.old_versions("q/"))) == (6, 2)
+
+
+def test_open_uploads_are_listed_by_prefix_and_aborted(store: ObjectStore) -> None:
+    list_in_pages(store, "ListMultipartUploads", MaxUploads=2)
+    opened = sorted((key, store.create_multipart(key, PLAIN)) for key in ("p/a", "p/a", "p/a", "p/b", "p/b", "q/a"))
+    found = store.open_uploads("p/")
+    assert sorted((each.key, each.upload_id) for each in found) == opened[:-1]
+    for each in found:
+        store.abort_multipart(each.key, each.upload_id)
+    assert store.open_uploads("p/") == [] and len(store.open_uploads("")) == 1
+
+
+def keep_versions(store: ObjectStore, bucket: str, endpoint_url: str | None) -> None:
+    if isinstance(store, InMemoryObjectStore):
+        store.is_versioned = True
+        return
+    with closing(client_of("s3", str(endpoint_url))) as client:
+        client.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+
+
+def list_in_pages(store: ObjectStore, operation: str, **page: int) -> None:
+    """Every list has such small pages; moto ignores that of uploads."""
+    if isinstance(store, S3ObjectStore):
+        store._client.meta.events.register(f"provide-client-params.s3.{operation}", lambda params, **_: {**params, **page})
+
+
 def test_a_part_that_is_too_small_is_refused(store: ObjectStore, kind: str) -> None:
     upload = store.create_multipart("target", PLAIN)
     parts = [(number, store.upload_part("target", upload, number, b"small")) for number in (1, 2)]

@@ -109,6 +109,8 @@ class Archive:
         handler.handle(record_of(1, text(), fqn=run.fqn, run_id=run.run_id, generation=generation))
         world.database.transact(handler.pending_writes())
         handler.committed()
+        file = world.store.list("pipeline-files/").objects[-1].key
+        world.store.upload_part(file, world.store.create_multipart(file, PutOptions()), 1, text().encode())
         for source in composition.SOURCES:
             store, work = world.work_sources(source)
             state = json.dumps({"text": text()})
@@ -181,6 +183,18 @@ def test_deleted_run_is_gone_for_every_operation() -> None:
             archive.world.clock.advance(seconds)
             composition.services().removal.resume(Deadline(archive.world.clock))
             archive.notify()
+
+
+def test_damaged_log_leaves_no_old_version() -> None:
+    """Its last segment cannot be sealed, so it goes last, with its lines."""
+    archive = Archive(())
+    append(archive.world, RUN)
+    archive.world.store.put(archive.world.layout.segment(RUN, 2), f"{MARK}\n".encode(), PutOptions())
+    with archive.installed():
+        assert delete().status == 200
+        archive.world.clock.advance(SECONDS_UNTIL_SETTLED)
+        assert composition.services().removal.resume(Deadline(archive.world.clock)) == 1
+    assert archive.left() == archive.world.names(RUN) == []
 
 
 def test_unavailable_index_does_not_bring_deleted_run_back() -> None:

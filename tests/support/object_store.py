@@ -194,7 +194,8 @@ class InMemoryObjectStore:
         """See the port."""
         with self._lock:
             self.calls["old_versions"] += 1
-            return [each for each in self._old if each.key.startswith(prefix)][:limit]
+            found = [each for each in self._old if each.key.startswith(prefix)]
+            return sorted(found, key=lambda each: self._old[each] is None)[:limit]
 
     @can_fail
     def delete_versions(self, versions: Sequence[ObjectVersion]) -> None:
@@ -203,6 +204,8 @@ class InMemoryObjectStore:
             self.calls["delete_versions"] += 1
             for each in versions:
                 self._old.pop(each, None)
+            for key in {each.key for each in versions} - set(self._objects):
+                self._restore(key)
 
     @can_fail
     def open_uploads(self, prefix: str) -> Sequence[OpenUpload]:
@@ -320,6 +323,13 @@ class InMemoryObjectStore:
     def _preserve(self, key: str) -> None:
         if self.is_versioned and key in self._objects:
             self._old[ObjectVersion(key, f"version-{next(self._ids)}")] = self._objects[key]
+
+    def _restore(self, key: str) -> None:
+        """Without its delete marker, the last old version of a key is current again."""
+        old = [each for each in self._old if each.key == key]
+        if old and (last := self._old[old[-1]]):
+            self._objects[key] = last
+            del self._old[old[-1]]
 
     def _add_part(self, key: str, upload_id: str, number: int, rope: Rope) -> str:
         upload = self._upload(key, upload_id)

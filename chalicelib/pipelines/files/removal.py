@@ -11,7 +11,8 @@ from chalicelib.ports import Clock, Database, ObjectStore
 
 
 class FileRemoval:
-    """Removes files of one output set. ``has_versions``: their old versions too; not of buckets that need a role, whose owners decide."""
+    """Removes files of one output set. ``has_versions``: their old versions and open uploads too; not of buckets that need a role, whose
+    owners decide."""
 
     def __init__(self, store: ObjectStore, database: Database, clock: Clock, *, has_versions: bool = False) -> None:
         self._store, self._database, self._clock, self._has_versions = store, database, clock, has_versions
@@ -31,12 +32,19 @@ class FileRemoval:
             return False
         if self._has_versions:
             self._delete_versions(row.object_key)
+            self._abort_uploads(row.object_key)
         return apply_write(self._database, self._clock, row.removed())
 
     def _delete_versions(self, key: str) -> None:
         """A LIST, and a request for 1,000."""
         while versions := [each for each in self._store.old_versions(key) if each.key == key]:
             self._store.delete_versions(versions)
+
+    def _abort_uploads(self, key: str) -> None:
+        """Of a handler that was killed while it appended to a large file: its part has the new events. A LIST, and a request for each."""
+        for upload in self._store.open_uploads(key):
+            if upload.key == key:
+                self._store.abort_multipart(key, upload.upload_id)
 
     def _delete_object(self, row: FileRow) -> bool:
         if row.contents.etag:
