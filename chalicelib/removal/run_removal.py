@@ -28,8 +28,10 @@ from chalicelib.errors import DamagedLogError, DeadlineExceededError, ObjectNotF
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.key_layout import element
 from chalicelib.pipelines.files.table import TABLE, rows_of_partition
+from chalicelib.pipelines.transactions import apply_write
 from chalicelib.ports import (
     DELETED,
+    Clause,
     Clock,
     Database,
     Delete,
@@ -39,6 +41,7 @@ from chalicelib.ports import (
     Put,
     PutOptions,
     Row,
+    RowCondition,
     Run,
     SegmentIndex,
 )
@@ -56,6 +59,8 @@ from chalicelib.runlog.writer import Writer
 REMOVALS = "#removals"
 """The partition of registered removals in the table of pipelines' files, which S3 cannot restore either."""
 _OF_A_LOG = ("segment", "partial", "logs")
+_IS_NO_DELETION: RowCondition = ((Clause(("by",), "absent"),),)
+"""A run's registration is not that of a deletion, or does not exist. A deletion replaces an expiry, never the reverse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,27 +77,34 @@ class Registration:
         """The key of its row."""
         return registration_key(self.run)
 
+    @property
+    def when(self) -> RowCondition:
+        """The condition of writes to its row."""
+        return () if self.order else _IS_NO_DELETION
+
     def put(self) -> Put:
         """The write of its row."""
         row = {"fqn": self.run.fqn, "run_id": self.run.run_id, "since_ms": self.since_ms, "begun_ms": self.begun_ms}
         order = {"by": self.order.by, "why": self.order.why} if self.order else {}
-        return Put(self.key, {"partition": self.key.partition, "at": self.key.sort, **row, **order})
+        return Put(self.key, {"partition": self.key.partition, "at": self.key.sort, **row, **order}, self.when)
 
     @classmethod
     def of_row(cls, row: Row) -> Registration:
-        """The inverse of ``put``."""
-        order = DeletionOrder(row["by"], row["why"]) if "by" in row else None
-        return cls(Run(row["fqn"], row["run_id"]), int(row["since_ms"]), int(row["begun_ms"]), order)
-
-    def mark(self) -> DeletionMark:
-        """The mark of a deletion."""
-        assert self.order
-        return DeletionMark(self.run.fqn, self.run.run_id, self.begun_ms, self.order.by, self.order.why)
+        """The inverse of ``put``. Raises DamagedLogError."""
+        try:
+            order = DeletionOrder(row["by"], row["why"]) if "by" in row else None
+            return cls(Run(row["fqn"], row["run_id"]), int(row["since_ms"]), int(row["begun_ms"]), order)
+        except (KeyError, TypeError, ValueError) as error:
+            raise DamagedLogError(f"the registration of a removal cannot be read at={row.get('at')}") from error
 
 
 def registration_key(run: Run) -> Key:
     """The key of a run's registration."""
     return Key(TABLE, REMOVALS, f"{element(run.fqn)}:{element(run.run_id)}")
+
+
+def _mark(run: Run, order: DeletionOrder, now_ms: int) -> DeletionMark:
+    return DeletionMark(run.fqn, run.run_id, now_ms, order.by, order.why)
 
 
 def put_rows(mark: DeletionMark, runs: RunCatalog, index: SegmentIndex) -> None:
@@ -140,7 +152,7 @@ class RunRemoval:
             attempts = mark.attempts if mark else tuple(each.run_id for each in found)
             if mark is None and not attempts and not self._exists(run):
                 raise ObjectNotFoundError(f"there is no such run run={run.fqn}/{run.run_id}")
-            new = DeletionMark(run.fqn, run.run_id, self._clock.now_ms(), order.by, order.why, attempts=attempts)
+            new = replace(_mark(run, order, self._clock.now_ms()), attempts=attempts)
             for run_id in attempts:
                 self._block(replace(new, run_id=run_id, attempts=()))
             return self._block(mark or new)
@@ -163,11 +175,13 @@ class RunRemoval:
         return replace(mark, counts=dict(counts), is_done=mark.is_done and all(each.is_done for each in attempts))
 
     def expire(self, run: Run, deadline: Deadline) -> None:
-        """Remove a run that was closed 20 minutes ago or earlier; its name may be used again. Raises UnavailableError: call it again, or leave
-        it to the schedule."""
+        """Remove a run that was closed 20 minutes ago or earlier; its name may be used again. A deletion in progress is continued instead. Raises
+        UnavailableError: call it again, or leave it to the schedule."""
         registration = Registration(run, 0, self._clock.now_ms(), None)
-        self._database.put_many([registration.put()])
-        self._remove(registration, deadline)
+        if apply_write(self._database, self._clock, registration.put()):
+            self._remove(registration, deadline)
+        else:
+            self.proceed(run, deadline)
 
     def is_expiring(self, run: Run) -> bool:
         """Whether an expiry of the run was begun and is not complete. One read."""
@@ -180,11 +194,11 @@ class RunRemoval:
         done, errors = 0, list[RunlakeError]()
         for row in rows_of_partition(self._database, REMOVALS):
             deadline.check()
-            registration = Registration.of_row(row)
             try:
+                registration = Registration.of_row(row)
                 with without_caller():
                     if registration.order:
-                        self._block(registration.mark())
+                        self._block(_mark(registration.run, registration.order, self._clock.now_ms()))
                     done += self._remove(registration, deadline)
             except RunlakeError as error:
                 errors.append(error)
@@ -234,7 +248,8 @@ class RunRemoval:
         except RunDeletedError:
             return find_mark(self._store, run) or mark
         objects = list(list_all(self._store, self._layout.run_prefix(run)))
-        if self._registration(run) is None:
+        known = self._registration(run)
+        if known is None or known.order is None:
             times = [each.last_modified_ms for each in objects] + [ms for ms in [self._started_ms(run)] if ms]
             order = DeletionOrder(mark.by, mark.why)
             self._database.put_many([Registration(run, min(times, default=0), mark.deleted_ms, order).put()])
@@ -284,7 +299,7 @@ class RunRemoval:
             if self._is_another(registration, objects):
                 return self._unregister(registration, Counter())
             self._runs.forget(run)
-        last = self._last(run, objects)
+        last = self._last(run, objects, is_expiry=is_expiry)
         before_ms = self._clock.now_ms() - RETIRE_AFTER_MS
         is_settled = is_expiry or max([registration.begun_ms, *(each.last_modified_ms for each in last)]) <= before_ms
         segments = () if is_settled else self._layout.segments_among(run, objects)
@@ -292,12 +307,10 @@ class RunRemoval:
         last_keys = [each.key for each in last]
         work = RemovalPass(run, registration.since_ms, frozenset(last_keys), emptied.difference(last_keys), deadline)
         try:
-            for step in STEPS if not is_expiry else STEPS_ON_EXPIRY:
-                deadline.check()
-                getattr(self._steps, step)(work)
+            self._run_steps(work, STEPS_ON_EXPIRY if is_expiry else STEPS)
             if is_settled:
                 self._delete_last(work, is_expiry=is_expiry)
-        except DeadlineExceededError:
+        except RunlakeError:
             self._count(registration, work.counts, is_done=False)
             raise
         if not is_settled:
@@ -312,24 +325,39 @@ class RunRemoval:
         if work.last and not is_expiry:
             self._steps.versions(work)
 
+    def _run_steps(self, work: RemovalPass, steps: Sequence[str]) -> None:
+        """A step that fails, as for a bucket of files that is gone, does not stop the others: its error is raised at the end."""
+        errors: list[RunlakeError] = []
+        for step in steps:
+            work.deadline.check()
+            try:
+                getattr(self._steps, step)(work)
+            except DeadlineExceededError:
+                raise
+            except RunlakeError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
     def _is_another(self, registration: Registration, objects: Sequence[ListedObject]) -> bool:
         """Whether a new run has the name of an expired one. All objects of that were written 20 minutes before the expiry began."""
         kinds = ((self._layout.parse(each.key), each.last_modified_ms) for each in objects)
         written_ms = [modified_ms for parsed, modified_ms in kinds if parsed and parsed.kind in _OF_A_LOG]
         return max(written_ms, default=0) > registration.begun_ms - RETIRE_AFTER_MS // 2
 
-    def _last(self, run: Run, objects: Sequence[ListedObject]) -> list[ListedObject]:
-        """The objects that go last, in one request: logs.txt and the segment with the highest number, which appends and readers check."""
+    def _last(self, run: Run, objects: Sequence[ListedObject], *, is_expiry: bool) -> list[ListedObject]:
+        """The objects that go last, in one request: logs.txt and the segment with the highest number, which appends and readers check. Of a
+        deleted run only if they are empty: a damaged log has no seal at its end."""
         tail = list(self._layout.segments_among(run, objects))[-1:]
-        return [each for each in objects if each.key == self._layout.logs(run) or each in tail]
+        checked = (each for each in objects if each.key == self._layout.logs(run) or each in tail)
+        return [each for each in checked if is_expiry or not each.size]
 
     def _unregister(self, registration: Registration, counts: Counter[str]) -> bool:
         self._count(registration, counts, is_done=True)
-        self._database.transact([Delete(registration.key)])
-        return True
+        return apply_write(self._database, self._clock, Delete(registration.key, registration.when))
 
     def _count(self, registration: Registration, counts: Counter[str], *, is_done: bool) -> None:
         """Add to the counts of a deletion."""
         mark = find_mark(self._store, registration.run) if registration.order and (is_done or +counts) else None
         if mark:
-            replace_mark(self._store, replace(mark, counts=dict(Counter(mark.counts) + counts), is_done=is_done))
+            replace_mark(self._store, replace(mark, counts=dict(Counter(mark.counts) + counts), is_done=mark.is_done or is_done))

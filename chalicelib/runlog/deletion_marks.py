@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from urllib.parse import unquote
 
-from chalicelib.errors import DamagedLogError, InvalidNameError, ObjectNotFoundError, PreconditionFailedError
+from chalicelib.errors import InvalidNameError, ObjectNotFoundError, PreconditionFailedError
 from chalicelib.ports import ABSENT, DELETED, MAX_SEQUENCE, ObjectStore, PutOptions, Run, SegmentEntry
 from chalicelib.runlog.conflicts import put_retrying_conflicts
 from chalicelib.runlog.layout import checked_run, encode_name
@@ -87,15 +87,16 @@ def is_marked(store: ObjectStore, run: Run) -> bool:
 
 
 def find_mark(store: ObjectStore, run: Run) -> DeletionMark | None:
-    """The mark of a deleted run. One GET. Raises DamagedLogError."""
-    key = mark_key(run)
+    """The mark of a deleted run. One GET. A mark whose text cannot be read is a mark all the same: of nobody."""
     try:
-        document = json.loads(store.get(key).body)
-        return DeletionMark(**document | {"attempts": tuple(document["attempts"])})
+        stored = store.get(mark_key(run))
     except ObjectNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError) as error:
-        raise DamagedLogError(f"the mark of a deleted run cannot be read key={key}") from error
+    try:
+        document = json.loads(stored.body)
+        return DeletionMark(**document | {"fqn": run.fqn, "run_id": run.run_id, "attempts": tuple(document["attempts"])})
+    except (ValueError, KeyError, TypeError):
+        return DeletionMark(run.fqn, run.run_id, stored.info.last_modified_ms, NOBODY.by)
 
 
 def put_mark(store: ObjectStore, mark: DeletionMark) -> DeletionMark:

@@ -21,11 +21,14 @@ from chalicelib.deadline import Deadline
 from chalicelib.errors import RunlakeError, StoreUnavailableError
 from chalicelib.pipelines.dead_letters import DeadLetters
 from chalicelib.pipelines.files.handler import RollingS3Handler
+from chalicelib.pipelines.files.table import TABLE
 from chalicelib.pipelines.ports import HandlerContext
-from chalicelib.ports import PutOptions, Run
+from chalicelib.ports import Key, Put, PutOptions, Run
 from chalicelib.removal.places import PLACES, STEPS
+from chalicelib.removal.run_removal import REMOVALS, Registration
 from chalicelib.removal.run_steps import RunSteps
 from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.deletion_marks import mark_key
 from chalicelib.runlog.log_end import list_all
 from chalicelib.triggers.maintenance import maintain_pipeline_files
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
@@ -265,6 +268,58 @@ def test_late_writes_of_other_processes_do_not_remain() -> None:
         assert archive.left() == archive.world.names(RUN) == [], f"written at call {number}"
         number += 1
     assert number > 30
+
+
+def expire_late(archive: Archive) -> None:
+    """A retention job that had checked the run before it was deleted."""
+    composition.services().removal.expire(RUN, Deadline(archive.world.clock))
+
+
+def begin_expiry(archive: Archive) -> None:
+    archive.world.clock.advance(3000)
+    archive.world.database.put_many([Registration(RUN, 0, archive.world.clock.now_ms(), None).put()])
+
+
+def damage_end(archive: Archive) -> None:
+    archive.world.store.put(archive.world.layout.segment(RUN, 9_999), MARK.encode(), PutOptions())
+
+
+def damage_mark(archive: Archive) -> None:
+    archive.world.store.put(mark_key(RUN), b"{", PutOptions())
+
+
+def damage_registration(archive: Archive) -> None:
+    key = Key(TABLE, REMOVALS, "!")
+    archive.world.database.put_many([Put(key, {"partition": key.partition, "at": key.sort})])
+
+
+@pytest.mark.parametrize("hinder", [expire_late, begin_expiry, damage_end, damage_mark, damage_registration])
+def test_hindered_deletion_leaves_nothing(hinder: Callable[[Archive], None]) -> None:
+    archive = Archive((RUN,))
+    with archive.installed():
+        if hinder is expire_late:
+            archive.world.clock.advance(3000)
+            delete()
+        hinder(archive)
+        assert delete().json["state"] == "deleted" and archive.left() == [] and get("svc.flow/r1").status == 410
+        archive.world.clock.advance(SECONDS_UNTIL_SETTLED)
+        maintain_pipeline_files(composition.services(), 60_000)
+        assert archive.left() == archive.world.names(RUN) == []
+        assert [each["what"] for each in delete().json["outstanding"]] == ["dataset"]
+
+
+def unavailable(*_: object) -> None:
+    raise StoreUnavailableError("the bucket is gone")
+
+
+def test_failed_step_of_deletion_does_not_stop_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = Archive((RUN,))
+    with archive.installed():
+        with monkeypatch.context() as patch:
+            patch.setattr(RunSteps, "dead_letters", unavailable)
+            assert delete().status == 503
+        assert {key.partition("/")[0] for key in archive.left()} == {"_dead"}
+        assert delete().status == 200 and archive.left() == []
 
 
 def test_deletion_needs_its_scope_and_leaves_an_audit_line(caplog: pytest.LogCaptureFixture) -> None:

@@ -286,7 +286,7 @@ def test_torn_last_request_is_continued_by_the_plan_or_the_schedule(world: Retai
 def test_continued_expiry_spares_new_run_of_the_name(world: Retained) -> None:
     world.ended()
     world.later()
-    planned, stop = world.planned(), StopAt(0, BEFORE, "crash")
+    planned, stop = world.planned(), StopAt(1, BEFORE, "crash")
     stop_at_end = lambda operation, call: stop(operation, call) if operation == "transact" else call()  # noqa: E731
     with pytest.raises(Crash):
         world.expiry(stop_at_end).expire(planned)
