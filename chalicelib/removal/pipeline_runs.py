@@ -62,6 +62,7 @@ class PipelineRuns:
             if run not in marked and not self._is_due(run, ended, done):
                 continue
             self._removal.begin(run, ended.order, has_attempts=False)
+            done.newer.discard(run)
             done.runs += run not in marked
             begun.append(run)
         for run in begun:
@@ -73,7 +74,10 @@ class PipelineRuns:
 
     def _is_due(self, run: Run, ended: DeadGeneration, done: DeletionResult) -> bool:
         objects = list(list_all(self._store, self._layout.run_prefix(run)))
-        if not objects or self._start_ms(run, objects) > ended.deleted_ms:
+        if not objects:
+            return False
+        if self._start_ms(run, objects) > ended.deleted_ms:
+            done.newer.add(run)
             return False
         if not ended.all_spellings and self._is_shared(run, objects):
             done.shared.add(run)

@@ -43,6 +43,7 @@ from chalicelib.ports import (
     Row,
     RowCondition,
     Run,
+    SegmentEntry,
     SegmentIndex,
 )
 from chalicelib.removal.places import STEPS, STEPS_ON_EXPIRY
@@ -51,8 +52,8 @@ from chalicelib.runlog.artifact import artifact_metadata, find_artifact
 from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS
 from chalicelib.runlog.deletion_marks import DeletionMark, DeletionOrder, find_mark, put_mark, replace_mark
-from chalicelib.runlog.layout import Layout
-from chalicelib.runlog.legacy import without_caller
+from chalicelib.runlog.layout import Layout, legacy_name
+from chalicelib.runlog.legacy import find_legacy, find_shared, without_caller
 from chalicelib.runlog.log_end import delete_all, list_all
 from chalicelib.runlog.writer import Writer
 
@@ -135,26 +136,29 @@ class RunRemoval:
         """Delete a run and its later attempts. From then on nobody reads them or appends to them. Returns the mark, with the counts of all. Raises
         ObjectNotFoundError for an unknown run; DeadlineExceededError, UnavailableError: call it again, or leave the rest to the schedule."""
         mark = self.begin(run, order)
-        for each in (run, *(Run(run.fqn, run_id) for run_id in mark.attempts)):
+        for each in (run, *self._others(mark)):
             self.proceed(each, deadline)
         return self.deletion(run) or mark
 
     def begin(self, run: Run, order: DeletionOrder, *, has_attempts: bool = True) -> DeletionMark:
-        """Make a run unreadable, with its later attempts. Returns its mark. Raises as ``delete``. A few requests for each, and a LIST for 1,000
-        objects."""
+        """Make a run unreadable, with its later attempts and the beginning of its log that OpenMetadata stored. Returns its mark. Raises as
+        ``delete``. A few requests for each, and a LIST for 1,000 objects."""
         mark = find_mark(self._store, run)
         if mark and mark.is_done:
             return mark
         if mark is None:
             self._check_access(run)
+        spelled = self._stored_by_openmetadata(run) if mark is None else None
         with without_caller():
             found = self._attempts(run) if has_attempts and mark is None else ()
             attempts = mark.attempts if mark else tuple(each.run_id for each in found)
-            if mark is None and not attempts and not self._exists(run):
+            if mark is None and not attempts and not spelled and not self._exists(run):
                 raise ObjectNotFoundError(f"there is no such run run={run.fqn}/{run.run_id}")
             new = replace(_mark(run, order, self._clock.now_ms()), attempts=attempts)
             for run_id in attempts:
                 self._block(replace(new, run_id=run_id, attempts=()))
+            if spelled:
+                self._block(replace(new, fqn=spelled.fqn, attempts=()))
             return self._block(mark or new)
 
     def proceed(self, run: Run, deadline: Deadline) -> bool:
@@ -164,15 +168,16 @@ class RunRemoval:
             return registration is None or self._remove(registration, deadline)
 
     def deletion(self, run: Run) -> DeletionMark | None:
-        """The mark of a deleted run, with the counts of its attempts; it is done once all of them are. A GET for each."""
+        """The mark of a deleted run, with the counts of what was deleted with it; it is done once all of that is. A GET for each."""
         mark = find_mark(self._store, run)
         if mark is None:
             return None
-        attempts = [each for run_id in mark.attempts if (each := find_mark(self._store, Run(run.fqn, run_id)))]
+        found = filter(None, (find_mark(self._store, each) for each in self._others(mark)))
+        others = [each for each in found if each.fqn == run.fqn or each.deleted_ms == mark.deleted_ms]
         counts = Counter(mark.counts)
-        for each in attempts:
+        for each in others:
             counts.update(each.counts)
-        return replace(mark, counts=dict(counts), is_done=mark.is_done and all(each.is_done for each in attempts))
+        return replace(mark, counts=dict(counts), is_done=mark.is_done and all(each.is_done for each in others))
 
     def expire(self, run: Run, deadline: Deadline) -> None:
         """Remove a run that was closed 20 minutes ago or earlier; its name may be used again. A deletion in progress is continued instead. Raises
@@ -211,6 +216,32 @@ class RunRemoval:
         key = registration_key(run)
         row = self._database.get_many([key]).get(key)
         return None if row is None else Registration.of_row(row)
+
+    def _others(self, mark: DeletionMark) -> list[Run]:
+        """Runs that may have been deleted with a run."""
+        spelled = Run(legacy_name(mark.fqn), mark.run_id)
+        return [*(Run(mark.fqn, run_id) for run_id in mark.attempts), *([spelled] if spelled != mark.run else [])]
+
+    def _stored_by_openmetadata(self, run: Run) -> Run | None:
+        """OpenMetadata's name of a run, if it stored the log or its beginning under a name of several pipelines: that of a run without objects if
+        the caller may delete all of these, that of a run whose first segment continues it. A query, else up to four requests more."""
+        spelled, store, layout = Run(legacy_name(run.fqn), run.run_id), self._store, self._layout
+        if spelled == run or layout.run_prefix(spelled) != layout.legacy_run_prefix(run):
+            return None
+        first = self._first_segment(run)
+        if first and not first.byte:
+            return None
+        if first is None and store.list(layout.run_prefix(run), limit=1).objects:
+            return None
+        if not (find_legacy if first else find_shared)(store, layout, run):
+            return None
+        return None if store.list(layout.segments(spelled), limit=1).objects else spelled
+
+    def _first_segment(self, run: Run) -> SegmentEntry | None:
+        with suppress(RunDeletedError, DamagedLogError, ObjectNotFoundError):
+            rows = self._index.rows_from(run, 0, 0, 1)
+            return rows[0] if rows else self._writer.tails.segment(run, 0)
+        return None
 
     def _check_access(self, run: Run) -> None:
         """Raises ForbiddenError for a log that OpenMetadata stored under a name of several pipelines, if the caller may not delete all of them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from chalice.app import NotFoundError, Response
 
@@ -14,7 +14,17 @@ from chalicelib.observability import note
 from chalicelib.pipelines.records import split_fqn
 from chalicelib.routes import gate
 from chalicelib.routes.api_request import ApiRequest
-from chalicelib.routes.removal_models import DATASET_UNTIL, LATE_UNTIL, OUTSIDE, OutstandingRemoval, RunDeletion
+from chalicelib.routes.removal_models import (
+    DATASET_UNTIL,
+    LATE_UNTIL,
+    NEWER,
+    NEWER_UNTIL,
+    OUTSIDE,
+    SHARED,
+    SHARED_UNTIL,
+    OutstandingRemoval,
+    RunDeletion,
+)
 from chalicelib.routes.responses import json_response
 from chalicelib.runlog.deletion_marks import MAX_REASON_CHARS, DeletionMark, DeletionOrder, last_dataset_ms
 from chalicelib.runlog.layout import checked_fqn
@@ -53,7 +63,9 @@ def delete_pipeline(request: ApiRequest) -> Response:
     done = services.pipeline_files.delete(namespace, fqn, Deadline(services.clock, WORK_S), may, order)
     counts = Counter(runs=done.runs, files=done.files) + done.counts
     mark = _mark(fqn, generations.of_pipeline(namespace, fqn), counts)
-    return _answer(request, mark, is_cut=done.is_cut, is_waiting=done.waiting > 0)
+    kept = [(NEWER, NEWER_UNTIL, done.newer), (SHARED, SHARED_UNTIL, done.shared)]
+    remaining = [OutstandingRemoval(what=f"{what}: {len(runs)}", until=until) for what, until, runs in kept if runs]
+    return _answer(request, mark, is_cut=done.is_cut, is_waiting=done.waiting > 0, remaining=remaining)
 
 
 def _mark(fqn: str, deletion: tuple[int, DeletionOrder | None] | None, counts: Mapping[str, int]) -> DeletionMark:
@@ -62,8 +74,11 @@ def _mark(fqn: str, deletion: tuple[int, DeletionOrder | None] | None, counts: M
     return DeletionMark(fqn, "", deleted_ms, order.by if order else "", order.why if order else None, counts=counts)
 
 
-def _answer(request: ApiRequest, mark: DeletionMark, *, is_cut: bool, is_waiting: bool) -> Response:
-    outstanding = [OutstandingRemoval(what="late writes", until=LATE_UNTIL)] if is_waiting and not is_cut else []
+def _answer(
+    request: ApiRequest, mark: DeletionMark, *, is_cut: bool, is_waiting: bool, remaining: Sequence[OutstandingRemoval] = ()
+) -> Response:
+    late = [OutstandingRemoval(what="late writes", until=LATE_UNTIL)] if is_waiting and not is_cut else []
+    outstanding = [*remaining, *late]
     if last_dataset_ms(request.services.store) <= mark.deleted_ms:
         outstanding.append(OutstandingRemoval(what="dataset", until=DATASET_UNTIL))
     note(deleted={**mark.counts})

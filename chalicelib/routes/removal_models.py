@@ -10,6 +10,14 @@ from chalicelib.routes.schemas import Count, ResponseModel
 
 DATASET_UNTIL = "the next job build_dataset has ended; by default it runs every night"
 LATE_UNTIL = "20 minutes have passed: a process that read the run before could still write; the schedule removes that"
+NEWER, NEWER_UNTIL = (
+    "runs that began after deletedAt",
+    "late writes are removed: then the same request deletes these too; or delete each run",
+)
+SHARED, SHARED_UNTIL = (
+    "logs that openmetadata stored under a name of several pipelines",
+    "a request whose scope logs:delete covers all of these pipelines",
+)
 OUTSIDE = (
     "copies that were forwarded to other systems, and messages to subscribers",
     "logs that the client wrote to another store by its logging method",
@@ -20,14 +28,14 @@ OUTSIDE = (
 
 
 class OutstandingRemoval(ResponseModel):
-    """Something that is removed later. No reader of the API sees it."""
+    """Something that remains, and until when. Only runs of a deleted pipeline that it names as such can still be read."""
 
     what: str
     until: str
 
 
 class RunDeletion(ResponseModel):
-    """A deletion. Whatever its state, the runs can neither be read nor appended to."""
+    """A deletion. Whatever its state, a deleted run can neither be read nor appended to."""
 
     state: Annotated[
         Literal["deleted", "deleting"],

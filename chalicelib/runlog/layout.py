@@ -72,7 +72,12 @@ def encode_name(name: str) -> str:
 
 def shared_legacy_name(fqn: str) -> str:
     """A name that represents all FQNs that OpenMetadata stores in the same folder: a permission pattern that matches it matches all of them."""
-    return _OPENMETADATA_UNSAFE.sub("_", fqn).replace("_", _ANY_LETTER)
+    return legacy_name(fqn).replace("_", _ANY_LETTER)
+
+
+def legacy_name(fqn: str) -> str:
+    """OpenMetadata's spelling of an FQN in its keys."""
+    return _OPENMETADATA_UNSAFE.sub("_", fqn)
 
 
 def may_share_legacy_name(fqn: str) -> bool:
@@ -244,7 +249,7 @@ class Layout:
 
     def legacy_fqn_prefix(self, fqn: str) -> str:
         """Prefix of OpenMetadata's objects of a pipeline, which other FQNs may share."""
-        return f"{self.prefix}/{_OPENMETADATA_UNSAFE.sub('_', fqn)}/"
+        return f"{self.prefix}/{legacy_name(fqn)}/"
 
     def legacy_run_prefix(self, run: Run) -> str:
         """Prefix of OpenMetadata's objects of a run."""

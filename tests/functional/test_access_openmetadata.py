@@ -223,6 +223,20 @@ def test_deletion_of_a_copy_under_the_own_name_ends(world: World) -> None:
     assert stored(world) == {FOLDER + "logs.txt", mark_key(Run(OWNER, "run-1"))}
 
 
+@pytest.mark.parametrize(
+    ("continued_by", "grant", "status"), [("*", "team.*", 200), (None, "*", 200), (None, "team*", 200), (None, "team.*", 404)]
+)
+def test_deletion_of_run_deletes_its_shared_log(world: World, continued_by: str | None, grant: str, status: int) -> None:
+    put(world, "partial.txt")
+    if continued_by:
+        append(OWNER, "more\n", continued_by)
+    token = bearer(ISSUER.granted(logs_delete=[grant]))
+    assert call("DELETE", f"/v1/catalog/pipelines/{OWNER}/runs/run-1", None, token).status == status
+    gone = [read("page", fqn, "*").status for fqn in (OWNER, SPELLING)]
+    assert gone == ([410, 410] if status == 200 else [200, 200])
+    assert any(b"of team" in body for _, _, body in world.store.everything()) == (status != 200)
+
+
 def test_schedule_finishes_a_permitted_deletion_of_a_shared_log(world: World) -> None:
     put(world, "partial.txt")
     world.clock.advance(1)

@@ -350,6 +350,11 @@ def test_pipeline_is_deleted_and_its_name_is_used_again() -> None:
         assert call("DELETE", f"{CATALOG}/svc.flow").json["reason"] == "all"
         assert post("svc.flow/r1", '"late\\n"', JSON).status == 410
         assert post("svc.flow/r3", '"new\\n"', JSON).status == 200 and get("svc.flow/r3").json["logs"] == "new"
+        assert call("DELETE", f"{CATALOG}/svc.flow").json["counts"]["runs"] == 1
+        archive.world.clock.advance(1)
+        post("svc.flow/r4", '"newer\\n"', JSON)
+        again = call("DELETE", f"{CATALOG}/svc.flow").json["outstanding"][0]["what"]
+        assert again == "runs that began after deletedAt: 1" and get("svc.flow/r4").json["logs"] == "newer"
 
 
 def test_deletion_of_large_run_ends_in_several_calls() -> None:

@@ -31,14 +31,16 @@ LATE_MS = 3_600_000
 @dataclass(slots=True)
 class DeletionResult:
     """``files`` and ``runs`` that this call removed; ``waiting``: runs that are removed once no writer can be active; ``shared``:
-    runs that remain, since OpenMetadata stored them under a name of several pipelines; ``is_complete``: everything else was
-    removed; ``is_cut``: not everything could be removed in this call; ``counts``: of what was removed with the runs, by kind."""
+    runs that remain, since OpenMetadata stored them under a name of several pipelines; ``newer``: runs that began after the
+    deletion; ``is_complete``: everything else was removed; ``is_cut``: not everything could be removed in this call; ``counts``:
+    of what was removed with the runs, by kind."""
 
     files: int = 0
     bytes: int = 0
     runs: int = 0
     waiting: int = 0
     shared: set[Run] = field(default_factory=set)
+    newer: set[Run] = field(default_factory=set)
     is_complete: bool = True
     is_cut: bool = False
     counts: Counter[str] = field(default_factory=Counter)
