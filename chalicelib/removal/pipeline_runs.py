@@ -52,24 +52,24 @@ class PipelineRuns:
 
     def _remove(self, ended: DeadGeneration, fqn: str, done: DeletionResult, deadline: Deadline) -> None:
         marked = frozenset(marked_runs(self._store, fqn))
-        begun: list[Run] = []
         for run_id in self._names(f"{self._layout.prefix}/{encode_name(fqn)}/"):
             deadline.check()
             try:
                 run = checked_run(fqn, run_id)
             except InvalidNameError:
                 continue
-            if run not in marked and not self._is_due(run, ended, done):
+            if run not in marked and self._is_due(run, ended, done):
+                self._removal.begin(run, ended.order, has_attempts=False)
+                done.newer.discard(run)
+                done.runs += 1
+        for run, is_due in list(self._removal.registered(fqn)):
+            if not is_due:
+                done.waiting += 1
                 continue
-            self._removal.begin(run, ended.order, has_attempts=False)
-            done.newer.discard(run)
-            done.runs += run not in marked
-            begun.append(run)
-        for run in begun:
-            before = self._removal.deletion(run)
+            before = self._removal.begin(run, ended.order, has_attempts=False)
             done.waiting += not self._removal.proceed(run, deadline)
             after = self._removal.deletion(run)
-            if before and after:
+            if after:
                 done.counts.update({kind: number - before.counts.get(kind, 0) for kind, number in after.counts.items()})
 
     def _is_due(self, run: Run, ended: DeadGeneration, done: DeletionResult) -> bool:

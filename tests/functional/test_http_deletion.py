@@ -370,6 +370,23 @@ def test_deletion_of_large_run_ends_in_several_calls() -> None:
     assert (states[0], states[-1], archive.left()) == ("deleting", "deleted", [])
 
 
+def test_deletion_of_many_runs_ends_in_several_calls() -> None:
+    archive, runs, calls = Archive(()), [Run("svc.flow", f"r{number}") for number in range(12)], 0
+    for run in runs:
+        append(archive.world, run)
+    archive.world.clock.advance(1)
+
+    def slow(operation: str, request: Any) -> Any:
+        archive.world.clock.advance(0.3)
+        return request()
+
+    with archive.installed(slow):
+        while call("DELETE", f"{CATALOG}/svc.flow").json["state"] == "deleting":
+            calls += 1
+            assert calls < 20, "a call does not continue where the one before ended"
+        assert archive.left() == [] and {get(f"svc.flow/{run.run_id}").status for run in runs} == {410}
+
+
 def test_places_name_every_bucket_prefix_and_table_of_the_template() -> None:
     template = (Path(__file__).parents[2] / "infra" / "template.yaml").read_text()
     resources = re.findall(r"^  (\w+):.*\n    Type: AWS::(?:S3::Bucket|DynamoDB::Table)$", template, re.MULTILINE)
