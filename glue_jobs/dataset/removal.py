@@ -98,6 +98,9 @@ def _is_of(rows: pa.Table, runs: Collection[Run]) -> pa.ChunkedArray:
     """Whether each row is of one of the runs."""
     fqn, run_id = (pc.cast(rows[name], pa.string()) for name in ("fqn", "run_id"))
     is_of = pa.chunked_array([pa.array([False] * rows.num_rows, pa.bool_())])
+    ids: dict[str, list[str]] = {}
     for run in runs:
-        is_of = pc.or_(is_of, pc.and_(pc.equal(fqn, run.fqn), pc.equal(run_id, run.run_id)))
+        ids.setdefault(run.fqn, []).append(run.run_id)
+    for name, some in ids.items():
+        is_of = pc.or_(is_of, pc.and_(pc.equal(fqn, name), pc.is_in(run_id, value_set=pa.array(some, pa.string()))))
     return is_of
