@@ -329,7 +329,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._json({"message": "Log stream closed successfully"})
 
     def _delete(self, fqn: str, run_id: str | None) -> None:
-        """One run a call."""
+        """One run a call, which it counts."""
         fake = self.server.fake
         names = [name for name in fake.runs if name[0] == fqn and run_id in (None, name[1])]
         if not names and (fqn, run_id) not in fake.deleted:
@@ -339,7 +339,7 @@ class _Handler(BaseHTTPRequestHandler):
             del fake.runs[name]
         outstanding = [{"what": "dataset", "until": "its next job has ended"}]
         state = "deleting" if names[1:] else "deleted"
-        counts = {"objects": len(fake.deleted), "rows": 0}
+        counts = {"objects": 1, "rows": 0}
         self._json({"state": state, "counts": counts, "outstanding": outstanding, "outside": ["backups"]})
 
     def _file_events(self) -> None:

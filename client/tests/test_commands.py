@@ -473,6 +473,7 @@ def test_close_and_status(filled: FakeServer) -> None:
 def test_deleted_run_is_counted_and_refused_afterwards(filled: FakeServer) -> None:
     refused = call(filled, "delete", "weekly", "run-1")
     assert refused.exit_code == 2 and "nobody can be asked" in refused.stderr and "--yes" in refused.stderr and not filled.deleted
+    assert "RUN is empty" in call(filled, "delete", "weekly", "", "--yes").stderr and not filled.deleted
     result = call(filled, "delete", "weekly", "run-1", "--yes", "--reason", "a password")
     assert (result.exit_code, result.stdout) == (0, "weekly/run-1 is deleted: 1 object\n")
     assert "outstanding: dataset, until its next job has ended" in result.stderr and "not reached: backups" in result.stderr
@@ -489,6 +490,7 @@ def test_pipeline_is_deleted_once_its_name_is_typed(typed: str, filled: FakeServ
     is_deleted = typed == "nightly.orders"
     assert (result.exit_code, set(filled.deleted)) == ((0, names) if is_deleted else (2, set()))
     assert ("deleting: 1 object so far" if is_deleted else "the name differs") in result.stderr
+    assert f"is deleted: {len(names)} objects" in result.stdout or not is_deleted
 
 
 def test_a_download_is_verified(filled: FakeServer, tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -32,6 +34,8 @@ def delete(session: Session, fqn: str, run_id: str | None, reason: str, yes: boo
     Its lines, events, steps, files of pipelines and all facts about it are removed; only a mark stays with who deleted it, when, and why. Lines
     of a deleted run that wait on a disk are dropped, too. Requires the scope logs:delete. A repeated or interrupted deletion is continued.
     """
+    if run_id == "":  # as of a variable that is not set
+        raise SettingsError("RUN is empty: nothing is deleted", next_step="name the run, or leave RUN out to delete all of them")
     what = str(RunName(fqn, run_id)) if run_id else f"pipeline {fqn} with all of its runs"
     if not yes:
         _confirm(what, run_id or fqn)
@@ -59,12 +63,14 @@ def is_a_person_there() -> bool:
 
 
 def _deleted(archive: Archive, fqn: str, run_id: str | None, reason: str) -> dict[str, Any]:
-    """The answer of the last call: each continues the one before."""
+    """The answer of the last call, with the counts of all: each continues the one before. An answer for a pipeline counts its own call."""
+    counts = Counter[str]()
     for _ in range(_MAX_CALLS):
         answer = archive.delete(fqn, run_id, reason)
+        counts = Counter(answer["counts"]) + (Counter() if run_id else counts)
         if answer["state"] == _DELETED:
-            return answer
-        report(f"deleting: {_counted(answer['counts'])} so far")
+            return answer | {"counts": dict(counts)}
+        report(f"deleting: {_counted(counts)} so far")
     raise RunlakeError("the deletion does not end", next_step="the server continues it by itself; run the command again later")
 
 
@@ -76,7 +82,7 @@ def _show(what: str, answer: dict[str, Any]) -> None:
         report(f"not reached: {text}")
 
 
-def _counted(counts: dict[str, int]) -> str:
+def _counted(counts: Mapping[str, int]) -> str:
     return ", ".join(_named(name, count) for name, count in counts.items() if count) or "nothing was stored"
 
 
