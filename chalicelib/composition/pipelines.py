@@ -168,12 +168,13 @@ def run_removal(services: Services) -> RunRemoval:
     def unlist(run: Run) -> int:
         files = run_files(services)
         ref = files.ref(layout.logs(run))
-        if ref.id is None or services.registration.find(ref.id) is None:
+        state = services.registration.find(ref.id) if ref.id else None
+        if state is None:
             return 0
         result = services.registration.update([ref], lambda each: files.describe(each, Deadline(clock)))[ref]
         if result.error:
             raise result.error
-        return 1
+        return int(state.is_known)
 
     def release(run: Run) -> int:
         removed = 0

@@ -44,6 +44,9 @@ class RunDeletion(ResponseModel):
     deletedAt: Annotated[Count, Field(description="Time of the first request, in milliseconds since the epoch.")]
     deletedBy: str
     reason: str | None
-    counts: Annotated[dict[str, Count], Field(description="What was removed, by kind, such as objects, rows, files.")]
+    counts: Annotated[
+        dict[str, Count],
+        Field(description="What was removed, by kind, such as objects, rows, files; of a pipeline: by this request."),
+    ]
     outstanding: list[OutstandingRemoval]
     outside: Annotated[list[str], Field(description="What lies outside of this installation, and is not removed.")]
