@@ -39,6 +39,7 @@ class Masker:
 
     def __init__(self, rules: Sequence[MaskingRule], read: SecretReader | None, clock: Clock) -> None:
         self._rules, self._read, self._clock = tuple(rules), read, clock
+        self._active = tuple(rule for rule in self._rules if not rule.retired)
         self._static_values = {id(rule): tuple(_lines_of_values(rule)) for rule in (*self._rules, DEFAULT_RULE)}
         self._known: _Known = {}
         """Replaced, never mutated, so identity shows whether a derived finder is outdated."""
@@ -73,8 +74,8 @@ class Masker:
             raise InvalidNameError("joined names contain a value that is configured to be masked")
 
     def refresh(self) -> None:
-        """Reads missing and expired values of all rules for ``redact``. Never raises: unreadable values stay unknown or outdated."""
-        for name in {name for rule in self._rules for name in rule.values_from}:
+        """Reads missing and expired values for ``redact``. Never raises: unreadable values stay unknown or outdated."""
+        for name in {name for rule in self._active for name in rule.values_from}:
             if self._clock.now_ms() >= self._retry_ms.get(name, 0):
                 try:
                     self._lines_of(name)
@@ -82,12 +83,12 @@ class Masker:
                     self._retry_ms[name] = self._clock.now_ms() + _RETRY_MS
 
     def redact(self, text: str) -> str:
-        """Masks the known configured values of all rules in a text for log lines, metrics and error responses. Makes no request and
-        never raises."""
+        """Masks the known configured values of all rules but retired ones in a text for log lines, metrics and error responses. Makes no
+        request and never raises."""
         known, values = self._redacting
         if known is not self._known:
             known = self._known
-            values = self._finder(tuple(lines for rule in self._rules for lines in self._known_lines(rule, known) if lines))
+            values = self._finder(tuple(lines for rule in self._active for lines in self._known_lines(rule, known) if lines))
             self._redacting = known, values
         if not values or not text:
             return text
@@ -101,8 +102,7 @@ class Masker:
 
     def _rules_of(self, fqn: str) -> tuple[Sequence[MaskingRule], Finders]:
         """The rules of a pipeline, and the finders of their shapes."""
-        rules = [rule for rule in self._rules if rule.applies_to(fqn) and not rule.retired]
-        rules = rules or [DEFAULT_RULE]
+        rules = [rule for rule in self._active if rule.applies_to(fqn)] or [DEFAULT_RULE]
         masked, switched_off = (names_of(name for rule in rules for name in each(rule)) for each in (_SHAPES, _WITHOUT))
         return rules, finders(masked - switched_off)
 

@@ -32,7 +32,7 @@ class MaskingRule(BaseModel):
     @classmethod
     def _are_known(cls, shapes: tuple[str, ...]) -> tuple[str, ...]:
         if unknown := sorted({*shapes} - {*SHAPES, *TOKENS}):
-            raise ValueError(f"unknown shapes: {', '.join(unknown)}; known: {', '.join((*SHAPES, *TOKENS))}")
+            raise ValueError(f"unknown shapes: {', '.join(unknown)}; known: {', '.join(SHAPES)}, and tokens such as {TOKENS[0]}")
         return shapes
 
     @field_validator("values")
@@ -103,7 +103,11 @@ def parse_rules(text: str) -> tuple[MaskingRule, ...]:
     except ValidationError as error:
         wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(map(str, wrong["loc"]))
-        raise InvalidConfigurationError(f"invalid setting, {wrong['msg'].lower()} variable=RUNLAKE_MASKING field={where}") from None
+        problem = wrong["msg"].removeprefix("Value error, ")
+        raise InvalidConfigurationError(
+            f"invalid setting, {problem[:1].lower()}{problem[1:]}; allowed: off, or a JSON list of rules as in docs/masking.md"
+            f" variable=RUNLAKE_MASKING field={where}"
+        ) from None
 
 
 def value_lines(value: str) -> tuple[bytes, ...]:

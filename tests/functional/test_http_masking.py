@@ -182,6 +182,7 @@ def test_retry_is_recognized_after_a_value_was_retired() -> None:
     with masking(world, [rule | {"retired": True}]):
         assert send("it is geheim", cookie)[1]
         send("geheim again")
+        assert post("geheim.p/r", "x", {"Content-Type": "text/plain"}).status == 200, "a name may contain it again"
         assert log() == ["first", "it is ***configured-value***", "geheim again"]
 
 

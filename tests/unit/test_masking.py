@@ -263,6 +263,7 @@ def test_no_line_is_stored_until_a_value_was_read() -> None:
     [
         ("no json", ""),
         ("OFF", ""),
+        ('[{"shapes": ["Password"]}]', "0.shapes"),
         ('{"fqn": "*"}', ""),
         ('[{"fqn": ""}]', "0.fqn"),
         ('[{"shapes": ["jwt", "nope"]}]', "0.shapes"),
@@ -275,7 +276,8 @@ def test_no_line_is_stored_until_a_value_was_read() -> None:
 def test_error_of_a_rule_contains_no_value(text: str, field: str) -> None:
     with pytest.raises(InvalidConfigurationError) as caught:
         parse_rules(text)
-    assert str(caught.value).endswith(f"variable=RUNLAKE_MASKING field={field}")
+    assert str(caught.value).endswith(f"docs/masking.md variable=RUNLAKE_MASKING field={field}")
+    assert "Password" in str(caught.value) or "Password" not in text, "names keep their case"
     assert "hush" not in str(caught.value) and "shh" not in str(caught.value)
 
 
