@@ -327,7 +327,8 @@ class _Handler(BaseHTTPRequestHandler):
         if run and self.command == "DELETE":
             return self._delete(fqn, run)
         if not run:
-            return self._json({"code": 404, "message": "there is no such run"}, 404)
+            status = 410 if self.server_of.deletions else 404
+            return self._json({"code": status, "message": "there is no such run"}, status)
         return self._of_run(run, given)
 
     def _delete(self, fqn: str, run: FakeRun) -> None:

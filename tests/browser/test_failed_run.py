@@ -80,6 +80,8 @@ def test_run_is_deleted_once_its_id_is_typed(page: Page, serve: Serve, width: in
     )
     assert server.deletions == ["a password"] * 2
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.reload()
+    expect(page.locator(".run")).to_have_text(re.compile("its id cannot be used again.*Runs of the pipeline$"))
     page.get_by_role("link", name="Runs of the pipeline").click()
     expect(page).to_have_url(re.compile(FQN))
 

@@ -1,6 +1,6 @@
 /** The page of a run: facts, log, search, histogram, steps. Connects the components of log/ and steps/. */
 
-import { api, type Clock, linesOf, type RunDetails, type Step } from "../api";
+import { ApiError, api, type Clock, linesOf, type RunDetails, type Step } from "../api";
 import type { App, View } from "../app";
 import { el } from "../dom";
 import { clockName, count, plural, zone } from "../format";
@@ -27,7 +27,7 @@ import { RunHead } from "../log/head";
 import { rangesOf } from "../steps/ranges";
 import { RunSteps } from "../steps/steps";
 import { hasFailed } from "../ui/facts";
-import { errorText } from "../ui/notice";
+import { errorText, GONE } from "../ui/notice";
 
 const FACTS_MS = 10_000;
 const SETTLE_MS = 1000;
@@ -195,7 +195,9 @@ class RunPage implements View {
       void this.steps.start(facts.status === "open", place.step, place.step === undefined ? undefined : place.lines);
       if (!this.element.contains(document.activeElement)) this.view.element.focus({ preventScroll: true }); // the user may be typing already
     } catch (error) {
-      if (!this.isClosed) this.app.fail(this.trouble, error, () => (this.opening = this.open(place)));
+      if (this.isClosed) return;
+      if (error instanceof ApiError && error.status === 410) this.deleted(GONE);
+      else this.app.fail(this.trouble, error, () => (this.opening = this.open(place)));
     }
   }
 
