@@ -23,6 +23,8 @@ from chalicelib.runlog.segment import metadata_of
 
 _AT_ONCE = 1000
 _THREADS = 8
+_SKEW_MS = 60_000
+"""By how much the clocks of S3, of the run's clients and of the handlers of pipelines may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ class RunSteps:
         run. A query for each base, three requests for each file."""
         for base in list_output_sets(self._database):
             for row in FileRows(self._database).listed(base.name, prefix_of(*split_fqn(work.run.fqn)[:2])):
-                if isinstance(row, FileRow) and row.fqn == work.run.fqn and row.changed_ms >= work.since_ms:
+                if isinstance(row, FileRow) and row.fqn == work.run.fqn and row.changed_ms >= work.since_ms - _SKEW_MS:
                     self._remove_file(work, row, base.location)
 
     def _remove_file(self, work: RemovalPass, row: FileRow, location: BucketLocation) -> None:

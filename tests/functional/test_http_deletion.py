@@ -31,6 +31,7 @@ from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.deletion_marks import mark_key
 from chalicelib.runlog.log_end import list_all
 from chalicelib.triggers.maintenance import maintain_pipeline_files
+from tests import sampling
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
 from tests.files_harness import record_of
 from tests.functional.gateway import Answer, call, get, installed, post
@@ -83,9 +84,12 @@ class Archive:
         assert started.json["runId"] == run.run_id
         writer = f"w-{run.run_id[-1]}"  # a name: masking refuses secrets in it
         assert call("PUT", f"{path}/writers/{writer}").status == 200
-        for number in range(20):
-            event = {"id": number, "message": text() if number < 4 else "x", "step": f"{mark}-step", "data": {"k": f"{mark}-data"}}
-            answer = call("POST", f"{path}?writer={writer}", json.dumps([event]), JSON)
+        for first in range(0, 20, 4):
+            events = [
+                {"id": id, "message": text() if first == 0 else "x", "step": f"{mark}-step", "data": {"k": f"{mark}-data"}}
+                for id in range(first, first + 4)
+            ]
+            answer = call("POST", f"{path}?writer={writer}", json.dumps(events), JSON)
             assert answer.status == 200
         self.positions[run] = answer.cookie
         call("POST", f"{path}/steps/{text()}", json.dumps({"name": text(), "status": "failed"}), JSON)
@@ -214,8 +218,7 @@ def test_unavailable_index_does_not_bring_deleted_run_back() -> None:
 @pytest.mark.behavior("A deletion that is stopped at any call is completed by the schedule or its repeat.")
 @pytest.mark.parametrize(("moment", "is_repeated"), [(BEFORE, True), (AFTER, False)])
 def test_deletion_stopped_at_every_call_ends_the_same(moment: str, is_repeated: bool) -> None:
-    number, is_fired = 0, True
-    while is_fired:
+    def stop_at(number: int) -> int:
         archive, stop = Archive(()), StopAt(number, moment, "crash")
         append(archive.world, RUN)
         DeadLetters(archive.world.store, "audit", archive.world.clock).put(
@@ -233,25 +236,26 @@ def test_deletion_stopped_at_every_call_ends_the_same(moment: str, is_repeated: 
             if is_repeated or is_begun:
                 assert archive.left() == archive.world.names(RUN) == [], f"stopped at call {number} {stop.calls[-1]}"
                 assert get("svc.flow/r1").status == 410
-        number, is_fired = number + 1, stop.fired
-    assert number > 30
+        return len(stop.calls)
+
+    at_some_calls(stop_at, f"stopped deletion {moment}")
 
 
 @pytest.mark.behavior("What a process writes to a run while it is deleted is removed.")
 def test_late_writes_of_other_processes_do_not_remain() -> None:
-    """At each call of the deletion another process appends, compacts and finalizes by what it read before."""
-    number, count = 0, 1
-    while number < count:
+    """At a call of the deletion another process appends, compacts and finalizes by what it read before."""
+
+    def write_at(number: int) -> int:
         archive = Archive(())
         position, reached = append(archive.world, RUN), iter(range(10**6))
         late = archive.world.parts()
 
-        def write(operation: str, request: Any, archive: Archive = archive, at: int = number) -> Any:
-            if next(reached) == at:  # noqa: B023
+        def write(operation: str, request: Any) -> Any:
+            if next(reached) == number:
                 for action in (
-                    lambda: late.writer.append(RUN, Batch.from_text(f"{MARK} late\n"), position=position),  # noqa: B023
-                    lambda: late.compactor.compact(RUN, archive.world.deadline()),  # noqa: B023
-                    lambda: late.finalizer.close(RUN, position),  # noqa: B023
+                    lambda: late.writer.append(RUN, Batch.from_text(f"{MARK} late\n"), position=position),
+                    lambda: late.compactor.compact(RUN, archive.world.deadline()),
+                    lambda: late.finalizer.close(RUN, position),
                 ):
                     with suppress(RunlakeError):
                         action()
@@ -267,8 +271,17 @@ def test_late_writes_of_other_processes_do_not_remain() -> None:
             archive.world.clock.advance(SECONDS_UNTIL_SETTLED)
             composition.services().removal.resume(Deadline(archive.world.clock))
         assert archive.left() == archive.world.names(RUN) == [], f"written at call {number}"
-        number += 1
-    assert number > 30
+        return count
+
+    at_some_calls(write_at, "late writes")
+
+
+def at_some_calls(act: Callable[[int], int], name: str) -> None:
+    """Act at a sample of the calls of a deletion, ``RUNLAKE_SAMPLE=all``: at each. ``act`` returns the number of calls."""
+    calls = act(10**6)
+    assert calls > 30
+    for number in sampling.sample(range(calls), name, 10, 3):
+        act(number)
 
 
 def expire_late(archive: Archive) -> None:
