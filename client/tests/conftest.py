@@ -41,6 +41,8 @@ def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (
         "PROFILE",
         "URL",
+        "AUTH",
+        "PAGE_URL",
         "TOKEN",
         "TOKEN_FILE",
         "TOKEN_COMMAND",

@@ -23,6 +23,7 @@ from chalicelib.routes.close_requests import read_run_end
 from chalicelib.runlog.zone import checked_zone
 from client.tests.fake_events import StoredEvents, answer_events
 from client.tests.fake_files import StoredFiles
+from client.tests.sigv4 import Front
 
 LOGS = "/v1/services/ingestionPipelines/logs/"
 Fault = str
@@ -76,6 +77,8 @@ class FakeServer:
         self.fault: Callable[[str, str], Fault] = lambda method, path: ""
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.token: str | None = None
+        self.front: Front | None = None
+        """Checks the signatures of all requests, except those of the store."""
         self.letters: list[dict[str, Any]] = []
         self.file_events: list[dict[str, Any]] = []
         self.pipeline_files: list[dict[str, Any]] = []
@@ -225,6 +228,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.is_lost = fault == "lost"
         if fake.token and self.headers.get("authorization") != f"Bearer {fake.token}" and not _is_open(self.path):
             return self._json({"code": 401, "message": "the token does not hold"}, 401)
+        if fake.front is not None and "/store/" not in self.path:
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            if refusal := fake.front.refusal(method, self.path, headers, self.body):
+                return self._json({"Message": refusal}, 403)
         url = urlsplit(self.path)
         self.query = dict(parse_qsl(url.query, keep_blank_values=True))
         if not url.path.startswith("/api/"):

@@ -13,7 +13,7 @@ import pytest
 _CLIENT = Path(__file__).parents[1]
 _OWN = {"runlake", "runlake_signals"}
 _ALLOWED = {"httpx", "click"} | _OWN
-_EXTRAS = {"targets.py": {"runlake_forwarding"}, "_words.py": {"ahocorasick_rs"}}
+_EXTRAS = {"signing.py": {"botocore"}, "targets.py": {"runlake_forwarding"}, "_words.py": {"ahocorasick_rs"}}
 """What a module imports when it is used: optional dependencies."""
 
 

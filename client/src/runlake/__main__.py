@@ -164,6 +164,7 @@ def _located(session: Session, error: ApiError) -> ApiError:
     "--profile", shell_complete=profile_candidates, help="The profile of the settings file; `runlake profiles` lists them."
 )
 @click.option("--url", help="The stack's address, as https://logs.example.com/api")
+@click.option("--auth", type=click.Choice(["iam", "token"]), help="Sign requests with AWS credentials (iam), or send a token.")
 @click.option("--token", help="A bearer token. Other users of this machine can see it here: prefer a file, or RUNLAKE_TOKEN.")
 @click.option("--token-file", help="A file that contains the token.")
 @click.option("--token-command", help="A command that prints the token.")

@@ -8,10 +8,11 @@ import logging
 import re
 import ssl
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
+from email.utils import mktime_tz, parsedate_tz
+from functools import cache, partial
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
@@ -35,6 +36,7 @@ from runlake.errors import (
 from runlake.names import DeadLetterName, RunName, path_segment, public_url
 from runlake.outcomes import RunEnd
 from runlake.settings import RUN_LOG, Settings
+from runlake.signing import Signer
 from runlake.starts import Start, StartedRun
 from runlake.tokens import Token
 
@@ -51,6 +53,7 @@ _LETTERS = "/v1/dead-letters"
 _PIPELINE_FILES = "/v1/pipeline-files"
 _NO_CONTENT = 204
 _BAD_REQUEST = 400
+_UNAUTHORIZED = (401, 403)
 _CONFLICT = 409
 _TRY_AGAIN = frozenset({408, 425, 429})
 _NO_ANSWER = (httpx.TransportError, httpx.DecodingError, httpx.InvalidURL)
@@ -92,34 +95,46 @@ def _tls() -> ssl.SSLContext:
 class Archive:
     """A client of one server. Thread-safe, except for ``close``. Close it, or use it as a context manager."""
 
-    def __init__(self, url: str, token: Token | None = None, timeout_s: float = 30.0, transport: httpx.BaseTransport | None = None):
+    def __init__(
+        self,
+        url: str,
+        token: Token | None = None,
+        timeout_s: float = 30.0,
+        transport: httpx.BaseTransport | None = None,
+        signer: Signer | None = None,
+    ) -> None:
+        """``signer``: signs the requests, which have no token then."""
         self.url = url.rstrip("/")
         self._token = token or Token(lambda: None)
+        self._signer = signer
         timeout = httpx.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s))
         headers = {"User-Agent": "runlake-client"}
         self._http = httpx.Client(timeout=timeout, transport=transport, headers=headers, verify=_tls())
 
     def is_runlake(self) -> bool:
-        """Whether the server at the address has Runlake's API. Sends no credentials, so a stage may refuse the request."""
+        """Whether the server at the address has Runlake's API. Sends no token, so a stage may refuse the request."""
         try:
-            response = self._send(self._http.build_request("GET", self.url + "/v1/health"))
+            response = self._send(self._request("GET", "/v1/health", {}))
             answer = dict(response.json())
             return answer.get("status") == "ok" or (
-                response.status_code in (401, 403) and answer.get("code") == response.status_code
+                response.status_code in _UNAUTHORIZED and answer.get("code") == response.status_code
             )
         except (*_NO_ANSWER, ValueError, TypeError):
             return False
 
     def located(self, error: ApiError) -> ApiError:
         """The error, or an AddressError if the server at the address is not Runlake."""
-        if self.is_runlake():
+        if (self._signer and isinstance(error, AccessError)) or self.is_runlake():
             return error
-        return AddressError(error.status, f"the server at this address is not Runlake: {error} url={public_url(self.url)}")
+        message = f"the server at this address is not Runlake: {error} url={public_url(self.url)}"
+        return AddressError(error.status, message, next_step=_advice_to_sign(str(error)))
 
     @classmethod
-    def of(cls, settings: Settings) -> Archive:
-        """The server of these settings. Raises SettingsError."""
-        return cls(settings.required_url(), settings.bearer, settings.timeout_s)
+    def of(cls, settings: Settings, url: str = "") -> Archive:
+        """The server of these settings, or another one with their credentials. Raises SettingsError."""
+        address = url or settings.required_url()
+        signer = settings.signer(address)
+        return cls(address, None if signer else settings.bearer, settings.timeout_s, signer=signer)
 
     def __enter__(self) -> Archive:
         return self
@@ -301,7 +316,7 @@ class Archive:
     @contextmanager
     def linked_bytes(self, url: str) -> Iterator[Iterator[bytes]]:
         """The bytes of an object by its link, which is requested without the token. Raises ApiError, UnavailableError."""
-        with self._streamed(url, headers={"Accept-Encoding": "identity"}) as found:
+        with self._streamed(partial(self._ask_store, url, {"Accept-Encoding": "identity"})) as found:
             yield _translated(found.iter_raw())
 
     def dead_letters(self, limit: int = 100, **query: str) -> Iterator[Json]:
@@ -340,7 +355,7 @@ class Archive:
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last_id} if last_id is not None else {})
         address = f"{_LOGS}/{path_segment(run.fqn)}/stream/{path_segment(run.run_id)}"
         timeout = self._timeout(_STREAM_WAIT_S)
-        with self._streamed(self.url + address, params=query, headers=headers | self._credentials(), timeout=timeout) as response:
+        with self._streamed(partial(self._ask, "GET", address, headers, params=query, timeout=timeout)) as response:
             yield _translated(response.iter_lines())
 
     @contextmanager
@@ -408,13 +423,13 @@ class Archive:
     def _contents(self, path: str, begin: int, headers: Mapping[str, str] | None = None) -> Iterator[tuple[int, httpx.Response]]:
         """The response with the bytes from ``begin`` on, or from 0, and which of them is the first."""
         asked = headers or {}
-        with self._streamed(self.url + path, headers={**asked, **self._credentials()}) as response:
+        with self._streamed(partial(self._ask, "GET", path, asked)) as response:
             link = response.headers.get("location") if response.is_redirect else None
             if link is None:
                 yield 0, response
                 return
         in_part = {"Range": f"bytes={begin}-"} if begin else {}
-        with self._streamed(urljoin(str(response.url), link), headers={**asked, **in_part}) as found:
+        with self._streamed(partial(self._ask_store, urljoin(str(response.url), link), {**asked, **in_part})) as found:
             yield (begin if found.status_code == 206 else 0), found
 
     def _store(self, method: str, url: str, **more: Any) -> httpx.Response:
@@ -462,7 +477,34 @@ class Archive:
     def _facts(self, run: RunName) -> str:
         return f"{_PIPELINES}/{path_segment(run.fqn)}/runs/{path_segment(run.run_id)}"
 
-    def _credentials(self) -> dict[str, str]:
+    def _ask(self, method: str, path: str, headers: Mapping[str, str], *, stream: bool = False, **more: Any) -> httpx.Response:
+        """The response to a request with credentials. A signed one that AWS refuses because the credentials have expired, or the clock is wrong, is
+        sent once more with new credentials, or by AWS's clock."""
+        response = self._send(self._request(method, path, {**headers, **self._bearer()}, **more), stream=stream)
+        if self._signer is not None and response.status_code in _UNAUTHORIZED:
+            response.read()
+            with _unlogged():
+                is_renewed = self._signer.is_renewed(_message(response), _date_of(response))
+            if is_renewed:
+                response = self._send(self._request(method, path, headers, **more), stream=stream)
+        return response
+
+    def _ask_store(self, url: str, headers: Mapping[str, str], *, stream: bool = False) -> httpx.Response:
+        """The response of the object store, which must not see credentials."""
+        return self._send(self._http.build_request("GET", url, headers=headers), stream=stream)
+
+    def _request(self, method: str, path: str, headers: Mapping[str, str], **more: Any) -> httpx.Request:
+        """A request to the API, signed if its caller signs. The signature is of the bytes that are sent."""
+        request = self._http.build_request(method, self.url + path, headers=headers, **more)
+        if self._signer is not None:
+            query = request.url.query.replace(b"+", b"%20")  # a plus is a blank to httpx, and itself to AWS
+            request.url = request.url.copy_with(query=query or None)
+            signed = {name: request.headers[name] for name in ("host", "content-type") if name in request.headers}
+            with _unlogged():
+                request.headers.update(self._signer.headers(method, request.url.raw_path.decode("ascii"), signed, request.read()))
+        return request
+
+    def _bearer(self) -> dict[str, str]:
         token = self._token.value()
         if token and not (token.isascii() and token.isprintable() and " " not in token):
             raise SettingsError("the token has invalid characters: spaces, line breaks, or letters beyond ASCII")
@@ -492,14 +534,13 @@ class Archive:
         wait_s: float = 0,
         **more: Any,
     ) -> Json:
-        asked = {**(headers or {}), **self._credentials()}
+        asked = dict(headers or {})
         if document is not None:
             # File names and exception texts have lone surrogates for bytes that are not UTF-8: each becomes "?".
             more["content"] = json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
             asked["Content-Type"] = "application/json"
         try:
-            request = self._http.build_request(method, self.url + path, headers=asked, timeout=self._timeout(wait_s), **more)
-            response = self._send(request)
+            response = self._ask(method, path, asked, timeout=self._timeout(wait_s), **more)
         except _NO_ANSWER as error:
             raise _no_answer(error) from error
         if not response.is_success:
@@ -513,9 +554,9 @@ class Archive:
         return answer if isinstance(answer, dict) else {}
 
     @contextmanager
-    def _streamed(self, url: str, **more: Any) -> Iterator[httpx.Response]:
+    def _streamed(self, ask: Callable[..., httpx.Response]) -> Iterator[httpx.Response]:
         try:
-            with _closing(self._send(self._http.build_request("GET", url, **more), stream=True)) as response:
+            with _closing(ask(stream=True)) as response:
                 if response.is_error:
                     response.read()
                     raise self._error(response)
@@ -529,9 +570,11 @@ class Archive:
 
     def _error(self, response: httpx.Response) -> ApiError | UnavailableError:
         status, message = response.status_code, _message(response)
-        if status in (401, 403):
+        if status in _UNAUTHORIZED:
+            if self._signer is not None and "authorization" in response.request.headers:
+                return self._signer.refusal(status, message)
             self._token.forget()
-            return AccessError(status, message)
+            return AccessError(status, message, next_step=_advice_to_sign(message))
         if status < 400 or status >= 500 or status in _TRY_AGAIN:  # redirects come from a proxy
             return UnavailableError(f"{message} status={status}", _seconds(response.headers.get("retry-after")))
         return {404: NotFoundError, 409: RunClosedError, 410: RunDeletedError}.get(status, RefusedError)(status, message)
@@ -561,7 +604,8 @@ def _is_application_request(_: logging.LogRecord) -> bool:
     return not getattr(_thread_state, "is_sending", False)
 
 
-for _logger in ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.proxy"):
+_BOTOCORE = ("botocore.credentials", "botocore.hooks", "botocore.loaders", "botocore.session", "botocore.tokens", "botocore.utils")
+for _logger in ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.proxy", *_BOTOCORE):
     logging.getLogger(_logger).addFilter(_is_application_request)
 
 
@@ -618,7 +662,7 @@ def _message(response: httpx.Response) -> str:
     otherwise = f"{response.reason_phrase or 'error'} status={response.status_code}"
     try:
         answer = response.json()
-        message = text_of(answer["message"], otherwise)
+        message = text_of(answer["message"] if "message" in answer else answer["Message"], otherwise)
         if not answer.get("detail"):
             return message
         detail = str(answer["detail"])
@@ -638,3 +682,14 @@ def _seconds(text: str | None) -> float:
         return min(max(float(text or 0), 0.0), 60.0)
     except ValueError:
         return 0.0
+
+
+def _advice_to_sign(message: str) -> str | None:
+    """The next step if a stage refused a request since it has no signature; None for other refusals."""
+    return "sign the requests: --auth iam, or RUNLAKE_AUTH=iam" if "no signature" in message else None
+
+
+def _date_of(response: httpx.Response) -> float | None:
+    """The server's time, in seconds since 1970; None if it does not state it."""
+    parsed = parsedate_tz(response.headers.get("date", ""))
+    return float(mktime_tz(parsed)) if parsed else None

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from runlake.archive import Archive
@@ -116,7 +117,7 @@ def drain_folder(
         root = str(folder.parent)
         with _delivery_of(state, settings) as delivery:
             buffer = Buffer.of(spool, no_line if isinstance(state.delivery, EventDelivery) else hole_line)
-            connecting = connect or (lambda: Archive(state.url, settings.bearer, settings.timeout_s))
+            connecting = connect or partial(Archive.of, settings, state.url)
             shipper = Shipper(connecting, delivery, buffer, _PACE, notices.append, starts_again=starts_again)
             counts = shipper.ship_remaining(patience_s, is_over)
         reason = spool.state.reason
@@ -128,8 +129,9 @@ def drain_folder(
 
 
 def check_address(state: SpoolState, settings: Settings) -> None:
-    """Raises SettingsError if the settings have a token, and not the address of the folder's server: the token may belong to another one."""
-    has_token = any(getattr(settings, name) for name in TOKEN_FORMS)
+    """Raises SettingsError if the settings have a token, and not the address of the folder's server: the token may belong to another one. A
+    signature is of use to the one server alone."""
+    has_token = any(getattr(settings, name) for name in TOKEN_FORMS) and settings.signer(state.url) is None
     if has_token and not (settings.url and is_same_address(state.url, settings.url)):
         url = public_url(state.url)
         following = (

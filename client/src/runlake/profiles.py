@@ -14,6 +14,8 @@ from runlake.errors import SettingsError
 
 TOKEN_FORMS = ("token", "token_file", "token_command")
 """Settings that count as one."""
+_OF_AN_ADDRESS = (*TOKEN_FORMS, "auth", "page_url")
+"""Settings that belong to the ``url`` with which they stand."""
 _DEFAULT, _PROFILES = "default_profile", "profiles"
 METHOD_TABLES = ("methods", "locators")
 """Tables of the top level, or of a profile."""
@@ -40,7 +42,7 @@ class SettingsFile:
 
     def inherited(self, profile: Mapping[str, Any]) -> dict[str, Any]:
         """The top level as a profile inherits it: a profile with a server of its own does not send it the token of another."""
-        return without_token(self.values) if "url" in profile else dict(self.values)
+        return without_address(self.values) if "url" in profile else dict(self.values)
 
     def is_exposed(self) -> bool:
         """Whether the file holds a token, or options of logging methods, and other users can read it."""
@@ -77,6 +79,11 @@ def _is_locator(table: object) -> bool:
     if not isinstance(table, dict) or table.keys() != {"pattern", "method"}:
         return False
     return all(isinstance(value, str) and value for value in table.values()) and not table["pattern"].startswith("!")
+
+
+def without_address(layer: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without those that belong to one ``url``."""
+    return {name: value for name, value in layer.items() if name not in _OF_AN_ADDRESS}
 
 
 def without_token(layer: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import math
 import os
 import tempfile
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,10 @@ from runlake.profiles import (
     SettingsFile,
     correction_of,
     read_settings_file,
+    without_address,
     without_token,
 )
+from runlake.signing import IAM, Signer, is_function_url
 from runlake.tokens import Token, token_from
 
 PREFIX = "RUNLAKE_"
@@ -45,9 +47,20 @@ class Settings:
     their runs, of which the first that matches counts. ``notices``: what a person should know about where they come from."""
 
     url: str = field(default="", metadata={"help": "the stack's address, as https://logs.example.com/api"})
+    auth: str = field(
+        default="",
+        metadata={
+            "help": "`iam`: requests are signed with AWS credentials; `token`: they have a token; empty: `iam` for a function URL of Lambda,"
+            " else `token`",
+            "words": ("", IAM, "token"),
+        },
+    )
     token: str = field(default="", metadata={"help": "a bearer token"})
     token_file: str = field(default="", metadata={"help": "a file that holds the token; read again when the token is refused"})
     token_command: str = field(default="", metadata={"help": "a command that prints the token; run again when it is refused"})
+    page_url: str = field(
+        default="", metadata={"help": "the address with the web page, for `runlake open` and links, if that is not `url`"}
+    )
     timeout_s: float = field(default=30.0, metadata={"help": "seconds until the first byte of a response", "least": 0.001})
     spool_dir: str = field(
         default="",
@@ -88,7 +101,7 @@ class Settings:
     notices: tuple[str, ...] = field(default=(), metadata={"help": ""})
 
     def __post_init__(self) -> None:
-        """Raises SettingsError for a number that is out of range."""
+        """Raises SettingsError for a number that is out of range, or an unknown word."""
         for name in NAMES:
             if not _is_in_range(name, getattr(self, name)):
                 raise _wrong(name, getattr(self, name), self.origins.get(name, _ARGUMENT))
@@ -118,6 +131,17 @@ class Settings:
         """The folder of the states of unfinished uploads."""
         return self.spool_root / "uploads"
 
+    def signer(self, url: str) -> Signer | None:
+        """What signs the requests to an address; None if they have the token. A function URL takes signed requests only."""
+        return Signer(url) if self.auth == IAM or (not self.auth and is_function_url(url)) else None
+
+    def page_address(self) -> str:
+        """The address with the web page, which browsers cannot sign requests for; "" if it is unknown. Raises SettingsError."""
+        if self.page_url:
+            return _checked_url("page_url", self.page_url)
+        url = self.required_url()
+        return "" if self.signer(url) else url
+
     def method_of(self, fqn: str) -> str:
         """The name of the logging method of a pipeline's runs: an argument or a variable overrides the locators."""
         if self.origins.get("method") in (_ARGUMENT, _ENVIRONMENT):
@@ -128,9 +152,7 @@ class Settings:
         """The address without a trailing slash. Raises SettingsError if it is missing, or not an HTTP URL."""
         if not self.url:
             raise SettingsError(f"the server's address is missing: give --url, RUNLAKE_URL, or url in {settings_path()}")
-        if problem := _problem_of(self.url):
-            raise SettingsError(f"the server's address {problem}: write it as https://logs.example.com/api url={self.url!r}")
-        return self.url.rstrip("/")
+        return _checked_url("url", self.url)
 
     def display_values(self) -> dict[str, Any]:
         """Names and values to print, without secrets."""
@@ -140,6 +162,7 @@ class Settings:
 NAMES = tuple(each.name for each in fields(Settings) if each.metadata["help"])
 _TYPES: dict[str, type[Any]] = {each.name: type(each.default) for each in fields(Settings) if each.metadata["help"]}
 _LEAST: dict[str, float] = {each.name: each.metadata["least"] for each in fields(Settings) if "least" in each.metadata}
+_WORDS: dict[str, tuple[str, ...]] = {each.name: each.metadata["words"] for each in fields(Settings) if "words" in each.metadata}
 _MOST_OR_0: dict[str, int] = {each.name: each.metadata["most_or_0"] for each in fields(Settings) if "most_or_0" in each.metadata}
 _MOST: dict[type[Any], float] = {float: MAX_S, int: math.inf}
 _SWITCH = {"true": True, "on": True, "yes": True, "1": True, "false": False, "off": False, "no": False, "0": False}
@@ -187,7 +210,8 @@ def load_settings(arguments: Mapping[str, Any] | None = None, environ: Mapping[s
         for name, value in layer.items():
             if name not in values:
                 values[name], origins[name] = _typed(name, value, origin), origin
-    return Settings(**values, methods=tables.methods, locators=tables.locators, origins=origins, notices=notices)
+    settings = Settings(**values, methods=tables.methods, locators=tables.locators, origins=origins, notices=notices)
+    return replace(settings, notices=(*notices, *_notices_of_unsent_tokens(settings)))
 
 
 def settings_file(environ: Mapping[str, str] = os.environ) -> SettingsFile:
@@ -196,15 +220,15 @@ def settings_file(environ: Mapping[str, str] = os.environ) -> SettingsFile:
 
 
 def _drop_tokens_of_other_servers(layers: list[tuple[str, dict[str, Any]]], chosen: str) -> list[str]:
-    """The file's tokens belong to the file's URL. One of the environment overrides them, unless a profile with a token is chosen explicitly:
-    processes that ``runlake exec`` starts get that profile in the environment. Returns notices."""
+    """The file's tokens belong to the file's URL, as do ``auth`` and ``page_url``. A token of the environment overrides them, unless a profile
+    with a token is chosen explicitly: processes that ``runlake exec`` starts get that profile in the environment. Returns notices."""
     (_, typed), (exported_origin, exported), (_, of_profile), (file_path, top_level) = layers
     overriding = exported | typed
     url = str(overriding.get("url", ""))
     own_url = str(of_profile.get("url", top_level.get("url", "")))
     forms = set(TOKEN_FORMS)
     if url and own_url and not is_same_address(url, own_url):
-        layers[2:] = [(origin, without_token(layer)) for origin, layer in layers[2:]]
+        layers[2:] = [(origin, without_address(layer)) for origin, layer in layers[2:]]
         if forms & overriding.keys() or not any(of_profile.get(name) or top_level.get(name) for name in forms):
             return []
         owner = f"the profile {chosen!r}" if forms & of_profile.keys() else file_path
@@ -229,6 +253,17 @@ def _drop_less_specific_tokens(layers: list[tuple[str, dict[str, Any]]]) -> None
             for name in set_here:
                 del layer[name]
         seen = seen or bool(set_here)
+
+
+def _notices_of_unsent_tokens(settings: Settings) -> list[str]:
+    """A token beside AWS credentials, which win."""
+    names = [name for name in TOKEN_FORMS if getattr(settings, name)]
+    if not names or settings.signer(settings.url) is None:
+        return []
+    why = f"auth is {IAM}" if settings.auth else "it is a function URL"
+    return [
+        f"the {names[0]} ({settings.origins[names[0]]}) is not sent to {public_url(settings.url)}: requests are signed, since {why}"
+    ]
 
 
 def _of_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -260,6 +295,14 @@ def _notices(file: SettingsFile, layers: list[tuple[str, dict[str, Any]]]) -> tu
             for name in overriding
         ]
     return tuple(notices)
+
+
+def _checked_url(name: str, url: str) -> str:
+    """Without a trailing slash. Raises SettingsError if it is not an HTTP URL."""
+    if problem := _problem_of(url):
+        what = "the server's address" if name == "url" else "the page's address"
+        raise SettingsError(f"{what} {problem}: write it as https://logs.example.com/api {name}={url!r}")
+    return url.rstrip("/")
 
 
 def _problem_of(url: str) -> str:
@@ -294,13 +337,15 @@ def _typed(name: str, value: Any, origin: str) -> Any:
 
 
 def _is_in_range(name: str, value: Any) -> bool:
+    if name in _WORDS:
+        return value in _WORDS[name]
     if name not in _LEAST or (name in _MOST_OR_0 and value == 0):
         return True
     return bool(_LEAST[name] <= value <= _MOST_OR_0.get(name, _MOST[_TYPES[name]]))  # nan is in no range
 
 
 def _wrong(name: str, value: Any, origin: str) -> SettingsError:
-    expected = _KINDS[_TYPES[name]].format(_LEAST.get(name))
+    expected = " or ".join(filter(None, _WORDS.get(name, ()))) or _KINDS[_TYPES[name]].format(_LEAST.get(name))
     if name in _MOST_OR_0:
         expected = f"0, or a whole number from {_LEAST[name]} to {_MOST_OR_0[name]}"
     return SettingsError(f"{name} must be {expected}, not {value!r} origin={origin}", next_step=_correction(origin, name))

@@ -13,7 +13,7 @@ from runlake.commands.output import report, show_json, show_numbered, show_text
 from runlake.commands.session import Session, fqn_argument, json_option, pass_session, run_argument
 from runlake.commands.states import outcome_with_reason
 from runlake.errors import RunlakeError
-from runlake.names import RunName, page_url
+from runlake.names import RunName
 from runlake.settings import RUN_LOG
 
 _CONTEXT_LINES = 2
@@ -45,7 +45,7 @@ def why(session: Session, fqn: str | None, run_id: str | None, as_json: bool) ->
         if as_json:
             show_json({"fqn": run.fqn, "runId": run.run_id, "outcome": facts["outcome"], **explanation})
         else:
-            _show(archive, run, facts, candidates)
+            _show(archive, run, facts, candidates, session.page(run.fqn, run.run_id))
         _report_limits(explanation)
         place = {} if candidates else archive.facts(run)
     if place and place["method"] != RUN_LOG:
@@ -58,14 +58,14 @@ def why(session: Session, fqn: str | None, run_id: str | None, as_json: bool) ->
         sys.exit(_NONE)
 
 
-def _show(archive: Archive, run: RunName, facts: dict[str, Any], candidates: list[dict[str, Any]]) -> None:
+def _show(archive: Archive, run: RunName, facts: dict[str, Any], candidates: list[dict[str, Any]], page: str) -> None:
     show_text(f"{run}: {outcome_with_reason(facts)}")
     for each in (*candidates[:1], *(other for other in candidates[1:] if float(other["score"]) > _NO_SIGN)):
         show_text(f"line {int(each['line']) + 1}, {each['about']}: {each['text']}")
         if each is candidates[0]:
             _show_context(archive, run, int(each["line"]))
-    if candidates:
-        show_text(f"page: {page_url(archive.url, run.fqn, run.run_id)}#L{int(candidates[0]['line']) + 1}")
+    if candidates and page:
+        show_text(f"page: {page}#L{int(candidates[0]['line']) + 1}")
 
 
 def _show_context(archive: Archive, run: RunName, line: int) -> None:

@@ -13,8 +13,8 @@ import click
 from runlake.browsing import last_failed
 from runlake.commands.output import report, show_text
 from runlake.commands.session import Session, fqn_argument, pass_session, run_argument
-from runlake.errors import AccessError, NotFoundError, UnavailableError
-from runlake.names import RunName, page_url
+from runlake.errors import AccessError, NotFoundError, SettingsError, UnavailableError
+from runlake.names import RunName
 
 
 @click.command("open")
@@ -46,7 +46,6 @@ def open_page(session: Session, fqn: str | None, run_id: str | None, failed: boo
         raise click.UsageError("--line needs a run: add RUN, or --failed")
     if failed:
         with session.archive() as archive:
-            url = archive.url
             facts = last_failed(archive, fqn)
         if facts is None:
             of = f" fqn={fqn!r}" if fqn else ""
@@ -55,16 +54,19 @@ def open_page(session: Session, fqn: str | None, run_id: str | None, failed: boo
         explanation = facts["explanation"]
         line = line or (int(explanation["line"]) + 1 if explanation else None)
     elif fqn and "*" not in fqn:
-        with session.archive() as archive:
-            url = archive.url
-            with suppress(AccessError, UnavailableError):  # the page asks for a token, or says that the server is away
-                if run_id:
-                    archive.facts(RunName(fqn, run_id))
-                else:
-                    archive.check_runs_of(fqn)
-    else:
-        url = session.settings().required_url()
-    address = page_url(url, fqn, run_id) + (f"#L{line}" if line else "")
+        # Otherwise the page asks for a token, or says that the server is away.
+        with session.archive() as archive, suppress(AccessError, UnavailableError):
+            if run_id:
+                archive.facts(RunName(fqn, run_id))
+            else:
+                archive.check_runs_of(fqn)
+    page = session.page(fqn, run_id)
+    if not page:
+        raise SettingsError(
+            "the page is not at this address, whose requests are signed",
+            next_step="set page_url to the address of the stage's API, as `make deploy` prints it",
+        )
+    address = page + (f"#L{line}" if line else "")
     if is_printed or not has_display():
         show_text(address)
     elif webbrowser.open(address):

@@ -33,7 +33,7 @@ from runlake.commands.states import OUTCOMES, outcome_of, reason_of, state_of
 from runlake.commands.times import ms_of, since_of
 from runlake.fetching import Download, DownloadResult
 from runlake.following import IDLE, Follower, Piece, pages
-from runlake.names import RunName, file_name, page_url
+from runlake.names import RunName, file_name
 
 _UNKNOWN_TIMES = "times are those of arrival, because those of the lines are unknown"
 _CLOCKS = {
@@ -101,8 +101,8 @@ def runs(
         if not listed:
             named = shlex.join([pipeline]) if pipeline else "FQN"
             report(f"no run matches; lists lag by seconds: `runlake status {named}` shows the newest run of a pipeline")
-        if is_terminal() and not as_json:
-            show_text(f"page: {page_url(archive.url, pipeline)}")
+        if is_terminal() and not as_json and (page := session.page(pipeline)):
+            show_text(f"page: {page}")
 
 
 @click.group(invoke_without_command=True)
@@ -119,8 +119,8 @@ def pipelines(context: click.Context, session: Session, prefix: str, limit: int,
         listed, is_all = first_rows(archive.pipelines(prefix, limit + 1), limit)
         show_table(listed, ("PIPELINE", "LAST RUN", "STATUS", "LINES", "STARTED", "OUTCOME"), _pipeline_row, as_json=as_json)
         report_rest(is_all, limit)
-        if is_terminal() and not as_json:
-            show_text(f"page: {page_url(archive.url, None)}")
+        if is_terminal() and not as_json and (page := session.page()):
+            show_text(f"page: {page}")
 
 
 @click.command()

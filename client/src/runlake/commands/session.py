@@ -10,7 +10,7 @@ import click
 from runlake.archive import Archive
 from runlake.commands.candidates import pipeline_candidates, run_candidates
 from runlake.commands.output import report
-from runlake.names import RunName
+from runlake.names import RunName, page_url
 from runlake.settings import Settings, load_settings
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -35,6 +35,11 @@ class Session:
     def archive(self) -> Archive:
         """The archive, as a context manager. Raises SettingsError."""
         return Archive.of(self.settings())
+
+    def page(self, fqn: str | None = None, run_id: str | None = None) -> str:
+        """The address of the web page of a run, of a pipeline's runs, or of the start; "" if the settings name no address with a page."""
+        address = self.settings().page_address()
+        return address and page_url(address, fqn, run_id)
 
 
 def run_of(archive: Archive, fqn: str, run_id: str | None) -> RunName:

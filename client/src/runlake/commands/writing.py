@@ -137,7 +137,7 @@ def execute_command(
                 command=command,
                 attempt=attempt,
                 zone="" if zone is None else checked_zone(zone),
-                on_started=None if quiet else partial(_report_start, settings.required_url(), started),
+                on_started=None if quiet else partial(_report_start, settings.page_address(), started),
             )
         except RunlakeError as error:
             report_error(error)
@@ -231,13 +231,14 @@ def close(session: Session, fqn: str, run_id: str, as_json: bool) -> None:
         show_text(f"{run} is closed")
 
 
-def _report_start(url: str, runs: list[StartedRun], started: StartedRun) -> None:
-    """Report a run that was started, and add it to ``runs``."""
+def _report_start(page: str, runs: list[StartedRun], started: StartedRun) -> None:
+    """Report a run that was started, and add it to ``runs``. ``page``: the address with the page; "" if it is unknown."""
     runs.append(started)
     report(f"archived as {started}")
     if " " in str(started.run):
         report(f"the names have blanks: quote them, as in `runlake status {started.run.words}`")
-    report(f"page: {page_url(url, started.run.fqn, started.run.run_id)}")
+    if page:
+        report(f"page: {page_url(page, started.run.fqn, started.run.run_id)}")
 
 
 def _values_of(names: tuple[str, ...]) -> list[str]:
