@@ -17,7 +17,10 @@ _CREDENTIAL = re.compile(
     r"AWS4-HMAC-SHA256 Credential=([^/,]+)/(\d{8})/([^/]+)/([^/]+)/aws4_request, SignedHeaders=([^,]+), Signature=(\w{64})"
 )
 _VALID_S = 300
-_FORBIDDEN = "Forbidden"
+_FORBIDDEN = {
+    "lambda": "Forbidden",
+    "execute-api": "User: arn:aws:sts::111122223333:assumed-role/a/b is not authorized to perform: execute-api:Invoke on resource: x",
+}
 
 
 def percent(data: bytes) -> str:
@@ -101,6 +104,6 @@ class Front:
         if key in self.expired:
             return "The security token included in the request is expired"
         if key in self.forbidden:
-            return _FORBIDDEN
+            return _FORBIDDEN[self.service]
         self.accepted.append(key)
         return ""

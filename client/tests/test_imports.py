@@ -18,8 +18,12 @@ _EXTRAS = {"signing.py": {"botocore"}, "targets.py": {"runlake_forwarding"}, "_w
 
 
 def imported(path: Path) -> set[str]:
+    return imported_by(ast.parse(path.read_text()))
+
+
+def imported_by(tree: ast.AST) -> set[str]:
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -31,6 +35,12 @@ def imported(path: Path) -> set[str]:
 def test_what_the_client_imports(path: Path) -> None:
     assert imported(path) - set(sys.stdlib_module_names) <= _ALLOWED | _EXTRAS.get(path.name, set())
     assert ("httpx" in imported(path)) == (path.name == "archive.py")
+
+
+def test_botocore_is_imported_only_to_sign() -> None:
+    body = ast.parse((_CLIENT / "src/runlake/signing.py").read_text()).body
+    at_once = set().union(*(imported_by(each) for each in body if isinstance(each, ast.Import | ast.ImportFrom)))
+    assert "hashlib" in at_once and "botocore" not in at_once
 
 
 def test_what_it_imports_is_what_it_declares() -> None:

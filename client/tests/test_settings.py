@@ -109,6 +109,8 @@ url = "https://prod/api"
 interval_s = 4
 [profiles.slow]
 timeout_s = 90
+[profiles.jobs]
+url = "https://abc.lambda-url.eu-central-1.on.aws"
 """
 
 
@@ -148,7 +150,7 @@ def test_options_and_environment_override_the_profile(
         (
             PROFILES,
             "prd",
-            "there is no profile 'prd': the profiles are: prod, slow, test",
+            "there is no profile 'prd': the profiles are: jobs, prod, slow, test",
             "choose another with --profile or RUNLAKE_PROFILE",
         ),
         ("", "prod", "there is no profile 'prod': the file has no profiles", "add [profiles.prod] to"),
@@ -159,6 +161,7 @@ def test_options_and_environment_override_the_profile(
         ("[profiles.prod]\nurls = 'x'", "prod", "there is no such setting: urls", "correct"),
         ("[profiles.prod]\nprofile = 'x'", "prod", "there is no such setting: profile", "correct"),
         ("profile = 'x'", "", "there is no such setting: profile", "correct"),
+        ("auth = 'jwt'", "", "auth must be iam or token, not 'jwt'", "correct"),
         ("[profiles.prod]\nexit_s = 'x'", "prod", "exit_s must be a number from 0 to", "correct"),
     ],
 )
@@ -263,10 +266,13 @@ def test_profiles_are_listed_without_secrets(arguments: list[str], tmp_path: Pat
             "profile": "prod",
             "active": True,
             "url": "https://prod/api",
+            "auth": "",
             "token": "",
         }
     else:
-        assert result.stdout == "test\t-\thttps://test/api\tvalue\nprod\tactive\thttps://prod/api\t-\nslow\t-\t-\t-\n"
+        assert result.stdout == "test\t-\thttps://test/api\tvalue\nprod\tactive\thttps://prod/api\t-\nslow\t-\t-\t-\n" + (
+            "jobs\t-\thttps://abc.lambda-url.eu-central-1.on.aws\tiam\n"
+        )
     assert result.stderr == f"runlake: other users can read the secrets in {tmp_path / 'profiles.toml'}: chmod 600 it\n"
     (tmp_path / "profiles.toml").write_text("")
     none = CliRunner().invoke(command_line, ["profiles", *arguments], env=profile_file(tmp_path, ""))

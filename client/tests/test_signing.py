@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import multiprocessing
 import os
-import subprocess
 import sys
 import time
 from calendar import timegm
@@ -143,7 +143,7 @@ def test_changed_request_is_refused(change: dict[str, str], message: str) -> Non
     assert message in front.refusal(headers=headers, **request)  # type: ignore[arg-type]
 
 
-def recorded(url: str = URL, clock_s: float = _NOW_S) -> tuple[Archive, list[httpx.Request]]:
+def recorded(url: str = URL.replace("//", "//user:password@"), clock_s: float = _NOW_S) -> tuple[Archive, list[httpx.Request]]:
     """An archive whose requests are recorded, and answered with ``{}``."""
     requests: list[httpx.Request] = []
 
@@ -470,6 +470,48 @@ def test_lines_without_credentials_wait_for_a_signed_drain(
     assert server.lines("p", "r") == [b"one"]
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "runs", "pipelines", "tail p r", "tail -f p r", "cat p r", "grep one p", "grep -l one p --runs 2", "why p r", "steps p r",
+        "events p r", "status p r", "download p r -o {folder}", "files push {file} --what w --where h --start 2026-11-21",
+        "files list w --start 2026-11-21", "close p r", "exec p --run-id new -- echo", "delete p r --yes", "completion bash",
+    ],
+)  # fmt: skip
+def test_all_requests_of_a_command_are_signed(command: str, server: FakeServer, signed: Settings, tmp_path: Path) -> None:
+    server.add("p", "r", b"one\n", close=True)
+    (tmp_path / "file").write_bytes(b"content")
+    (tmp_path / "folder").mkdir()
+    words = [word.format(file=tmp_path / "file", folder=tmp_path / "folder") for word in command.split()]
+    result = called(server, {"RUNLAKE_SPOOL_DIR": signed.spool_dir}, *words)
+    assert result.exit_code == (1 if words[0] == "why" else 0), result.output
+    sent = [path for _, path, _ in server.requests if "/store/" not in path]
+    assert server.front and len(server.front.accepted) == len(sent) >= (words[0] != "completion")
+
+
+def test_missing_permission_is_one_line_of_exec(server: FakeServer, signed: Settings) -> None:
+    server.front = Front(forbidden={_AKID})
+    result = called(
+        server, {"RUNLAKE_SPOOL_DIR": signed.spool_dir}, "exec", "--run-id", "r", "--patience", "1", "p", "--", "echo", "x"
+    )
+    assert result.exit_code == 0, "that of the command"
+    first, second = result.stderr.splitlines()
+    assert first.startswith("runlake: p/r: AWS does not let these credentials call the API: User: ")
+    assert first.endswith("credentials=env (allow the role execute-api:Invoke on the API)")
+    assert "2 lines of p/r wait in" in second
+
+
+def test_forked_process_signs(server: FakeServer, signed: Settings) -> None:
+    with runlake.run("p", "r", settings=signed) as run:
+        run.write("of the parent")
+        run.handler.flush()
+        child = multiprocessing.get_context("fork").Process(target=run.write, args=("of the child",))
+        child.start()
+        child.join(30)
+    assert server.lines("p", "r") == [b"of the parent", b"of the child"]
+    assert server.front and len(server.front.accepted) == len(server.requests)
+
+
 def test_links_of_the_store_have_no_credentials(server: FakeServer, signed: Settings, tmp_path: Path) -> None:
     server.add("p", "r", b"one\n" * 1000, close=True)
     server.links_above_bytes = 100
@@ -524,10 +566,3 @@ def test_page_is_opened_at_its_own_address(server: FakeServer, signed: Settings)
     assert "next: set page_url to the address" in called(server, {}, "open", "p", "r", "--print").stderr
     wrong = called(server, {"RUNLAKE_PAGE_URL": "logs.example.com"}, "open", "--print")
     assert "the page's address has no scheme" in wrong.stderr
-
-
-def test_botocore_is_imported_only_to_sign(server: FakeServer) -> None:
-    program = "import sys; from runlake.__main__ import runlake; runlake(['runs'], standalone_mode=False); print('botocore' in sys.modules)"
-    environ = {**os.environ, "RUNLAKE_URL": server.url, "PYTHONPATH": str(Path(runlake.__file__).parents[1])}
-    done = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.splitlines()[-1] == "False"

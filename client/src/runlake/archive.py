@@ -498,7 +498,9 @@ class Archive:
         request = self._http.build_request(method, self.url + path, headers=headers, **more)
         if self._signer is not None:
             query = request.url.query.replace(b"+", b"%20")  # a plus is a blank to httpx, and itself to AWS
-            request.url = request.url.copy_with(query=query or None)
+            request.url = request.url.copy_with(
+                query=query or None, userinfo=b""
+            )  # which httpx would send in place of the signature
             signed = {name: request.headers[name] for name in ("host", "content-type") if name in request.headers}
             with _unlogged():
                 request.headers.update(self._signer.headers(method, request.url.raw_path.decode("ascii"), signed, request.read()))

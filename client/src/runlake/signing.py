@@ -125,12 +125,12 @@ class Signer:
     def is_renewed(self, message: str, date_s: float | None) -> bool:
         """Whether a refused request can succeed if it is signed again: after the reading of new credentials, or of AWS's time, ``date_s``, which
         this machine's clock is then corrected by. Raises as ``headers``."""
-        if _CLOCK in message or _EARLY in message:
+        if message.startswith(_CLOCK):
             if date_s is None:
                 return False
             self._offset_s = date_s - self._clock_s()
             return True
-        if _EXPIRED not in message or self._used is None:
+        if not message.startswith(_EXPIRED) or self._used is None:
             return False
         return _chain_of_process().newer_keys(self._used) != self._used
 
@@ -138,7 +138,7 @@ class Signer:
         """The error for a refused request, by AWS or by the archive, with what to do about it."""
         source = self._used.source if self._used else ""
         for text, problem, following in _REFUSALS[self._service]:
-            if text in message:
+            if message.startswith(text):
                 renewal = _RENEWALS.get(source, "renew them where they are from")
                 return AccessError(
                     status, f"{problem}: {_line(message)} credentials={source}", next_step=following.format(renewal=renewal)
@@ -147,8 +147,8 @@ class Signer:
         return AccessError(status, message, next_step=following)
 
 
-_CLOCK, _EARLY = "Signature expired", "Signature not yet current"
-_EXPIRED = "security token included in the request is expired"
+_CLOCK = ("Signature expired", "Signature not yet current")
+_EXPIRED = "The security token included in the request is expired"
 _WHOSE = "`aws sts get-caller-identity` shows whose credentials these are"
 _RENEWALS = {
     "env": "start the program again with new variables, or give it a role in place of them",
@@ -159,11 +159,10 @@ _RENEWALS = {
 """How to get new credentials, by their source."""
 _OF_AWS = (
     (_CLOCK, "this machine's clock is wrong", "set the clock, as by NTP"),
-    (_EARLY, "this machine's clock is wrong", "set the clock, as by NTP"),
     (_EXPIRED, "the AWS credentials have expired", "{renewal}"),
-    ("security token included in the request is invalid", "AWS does not know the credentials", f"check them: {_WHOSE}"),
+    ("The security token included in the request is invalid", "AWS does not know the credentials", f"check them: {_WHOSE}"),
     (
-        "signature we calculated does not match",
+        "The request signature we calculated does not match",
         "AWS refuses the signature",
         "correct AWS_SECRET_ACCESS_KEY, or the proxy in between that changes requests",
     ),
@@ -180,10 +179,10 @@ _REFUSALS = {
     ),
     _REST_API: (
         *_OF_AWS,
-        ("execute-api:Invoke", "AWS does not let these credentials call the API", "allow the role execute-api:Invoke on the API"),
+        ("User: ", "AWS does not let these credentials call the API", "allow the role execute-api:Invoke on the API"),
     ),
 }
-"""Texts of AWS's answers by service, each with the problem and the next step. Other answers are the archive's."""
+"""The beginnings of AWS's answers by service, each with the problem and the next step. Other answers are the archive's."""
 
 
 class _Chain:

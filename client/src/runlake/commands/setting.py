@@ -16,6 +16,7 @@ from runlake.commands.states import outcome_with_reason, state_of
 from runlake.errors import UnavailableError
 from runlake.names import RunName, public_url
 from runlake.settings import NAMES, RUN_LOG, help_of, settings_file, settings_path
+from runlake.signing import IAM, is_function_url
 
 
 @click.command()
@@ -190,16 +191,21 @@ def profiles(session: Session, as_json: bool) -> None:
         for each in listed:
             show_json(each)
     elif listed:
-        rows = [[each["profile"], "active" if each["active"] else "-", each["url"] or "-", each["token"] or "-"] for each in listed]
-        show_rows(("PROFILE", "ACTIVE", "URL", "TOKEN FROM"), rows)
+        rows = [
+            [each["profile"], "active" if each["active"] else "-", each["url"] or "-", each["auth"] or each["token"] or "-"]
+            for each in listed
+        ]
+        show_rows(("PROFILE", "ACTIVE", "URL", "CREDENTIALS"), rows)
     else:
         report(f"there are no profiles: `runlake profiles --help` shows how to add them path={file.path}")
 
 
 def _without_secrets(profile: Mapping[str, Any]) -> dict[str, str]:
-    """``token``: where it is from. A command may contain a secret, as may a URL."""
+    """``token``: where it is from; ``auth``: "iam" if requests are signed. A command may contain a secret, as may a URL."""
     forms = {"token": "value", "token_file": "file", "token_command": "command"}
+    url, auth = str(profile.get("url", "")), str(profile.get("auth", ""))
     return {
-        "url": public_url(str(profile.get("url", ""))),
+        "url": public_url(url),
+        "auth": IAM if auth == IAM or (not auth and is_function_url(url)) else "",
         "token": next((word for name, word in forms.items() if profile.get(name)), ""),
     }
