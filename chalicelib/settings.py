@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -68,7 +69,7 @@ def _table(default: str, about: str) -> Any:
 
 
 _JWKS_URL = r"^(https://[^\s/@]+|http://(127\.0\.0\.1|localhost)(:[0-9]+)?)/\S*$"
-_JSON_FIELDS = ("source_coordination", "jwt_more_issuers", "pipeline_ids", "run_links", "target_hosts")
+_JSON_FIELDS = ("source_coordination", "jwt_more_issuers", "login", "pipeline_ids", "run_links", "target_hosts")
 _AUDIENCE = r"[^,\s\x00-\x1f]"
 """At least one name: commas alone would accept any audience."""
 # The host is literal: names of pipelines and runs are chosen by those who write logs.
@@ -82,7 +83,8 @@ PipelineId = Annotated[str, Field(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-
 
 class TokenIssuer(BaseModel):
     """A trusted issuer of tokens. ``prefix`` begins the names of its principals, so that those of different issuers never have the same name.
-    ``audience``: names with commas between, or ``*``; ``claim``: the one with the permissions."""
+    ``audience``: names with commas between, or ``*``; ``claim``: the one with the permissions; ``scope_prefix``: begins each scope in it;
+    ``groups``: the claim with the groups of a principal, or ""."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -90,6 +92,8 @@ class TokenIssuer(BaseModel):
     audience: str = Field(pattern=_AUDIENCE, max_length=2048)
     jwks_url: str = Field(pattern=_JWKS_URL)
     claim: str = Field("runlake", min_length=1, max_length=256)
+    scope_prefix: str = Field("", max_length=256)
+    groups: str = Field("", max_length=256)
     prefix: str = Field(pattern=r"^[A-Za-z0-9._-]{1,64}:$")
 
     @property
@@ -97,6 +101,42 @@ class TokenIssuer(BaseModel):
         """Accepted audiences; empty: any."""
         named = tuple(name.strip() for name in self.audience.split(",") if name.strip())
         return () if named == ("*",) else named
+
+
+_ORIGIN = r"(https://[A-Za-z0-9.-]+(:[0-9]{1,5})?|http://(127\.0\.0\.1|localhost)(:[0-9]{1,5})?)"
+_OF_THE_FLOW = frozenset({
+    "client_id", "client_secret", "code", "code_challenge", "code_challenge_method", "code_verifier", "device_code", "grant_type", "nonce",
+    "redirect_uri", "refresh_token", "request", "request_uri", "response_mode", "response_type", "scope", "state",
+})  # fmt: skip
+"""Parameters of a login that are not the operator's to choose."""
+
+
+class Login(BaseModel):
+    """How people log in with OpenID Connect. ``issuer``: a trusted one; empty: the first. ``client_id``: the page's client; ``cli_client_id``: that
+    of the command line, by default the same. ``scopes``: with spaces between. ``parameters``: further ones of the authorization request, such as
+    ``audience`` or ``resource``. ``origins``: further ones that the page connects to, where the issuer's endpoints have another than itself.
+    ``cli_redirect``: the loopback address that is registered for the command line; without a port it takes any free one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    issuer: Annotated[str, Field(pattern=rf"^({_ORIGIN}(/[^\s?#]*)?)?$", max_length=512)] = ""
+    client_id: str = Field(min_length=1, max_length=256)
+    cli_client_id: str = Field("", max_length=256)
+    scopes: str = Field("openid", pattern=r"^[!#-\[\]-~]+( [!#-\[\]-~]+)*$", max_length=1024)
+    parameters: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")], Annotated[str, Field(max_length=512)]] = Field(
+        default_factory=dict, max_length=8
+    )
+    origins: tuple[Annotated[str, Field(pattern=f"^{_ORIGIN}$", max_length=300)], ...] = Field((), max_length=8)
+    cli_redirect: str = Field(
+        "http://127.0.0.1/callback", pattern=r"^http://(127\.0\.0\.1|localhost)(:[0-9]{1,5})?(/[A-Za-z0-9._/-]*)?$", max_length=256
+    )
+
+    @field_validator("parameters")
+    @classmethod
+    def _leave_the_flow(cls, value: dict[str, str]) -> dict[str, str]:
+        if reserved := sorted(_OF_THE_FLOW & value.keys()):
+            raise ValueError(f"the login itself chooses {', '.join(reserved)}")
+        return value
 
 
 class OpenMetadataPipeline(BaseModel):
@@ -239,8 +279,27 @@ class Settings(BaseSettings):
     jwt_more_issuers: Annotated[tuple[TokenIssuer, ...], NoDecode] = _setting(
         (),
         "Further issuers of tokens: the names of their principals begin with `prefix`, a name and a colon. Default: none.",
-        'JSON: [{"issuer": …, "audience": …, "jwks_url": …, "prefix": "people:", "claim": …}, …], at most 8, each issuer and prefix once',
+        'JSON: [{"issuer": …, "audience": …, "jwks_url": …, "prefix": "people:", "claim": …, "scope_prefix": …, "groups": …}, …], at most 8, '
+        "each issuer and prefix once",
         max_length=8,
+    )
+    jwt_scope_prefix: str = _setting(
+        "",
+        "What begins each scope in that claim, such as `runlake/` before `logs:read`; other scopes then grant nothing.",
+        "any text",
+        max_length=256,
+    )
+    jwt_groups_claim: str = _setting(
+        "",
+        "The claim with the groups of a principal, which [the policy](security.md) grants permissions.",
+        "a claim's name",
+        max_length=256,
+    )
+    login: Annotated[Login | None, NoDecode] = _setting(
+        None,
+        "How people [log in](login.md) on the page and on the command line, with OpenID Connect. Default: they need a token.",
+        'JSON: {"client_id": …, "cli_client_id": …, "issuer": …, "scopes": "openid …", "parameters": {"audience": …}, "origins": […], '
+        '"cli_redirect": …}',
     )
     policy_parameter: str | None = _setting(
         None,
@@ -438,14 +497,29 @@ class Settings(BaseSettings):
         problems = [_message(name, "", f"required when RUNLAKE_AUTH={self.auth}") for name in needed if not getattr(self, name)]
         if any(each.issuer == self.jwt_issuer for each in self.jwt_more_issuers):
             problems.append(_message("jwt_more_issuers", str(self.jwt_issuer), "other issuers than RUNLAKE_JWT_ISSUER"))
+        if self.login and (problem := self._problem_of_login()):
+            problems.append(_message("login", self.login_issuer or self.login.client_id, problem))
         if problems:
             raise InvalidConfigurationError("; ".join(problems))
+
+    def _problem_of_login(self) -> str:
+        if self.auth != "jwt":
+            return "only with RUNLAKE_AUTH=jwt"
+        if self.login_issuer not in {each.issuer for each in self.issuers}:
+            return "an issuer of RUNLAKE_JWT_ISSUER or RUNLAKE_JWT_MORE_ISSUERS"
+        return "" if re.fullmatch(rf"{_ORIGIN}(/[^\s?#]*)?", self.login_issuer) else "an issuer that is an https:// address"
+
+    @property
+    def login_issuer(self) -> str:
+        """The issuer where people log in; "" without a login."""
+        return (self.login.issuer or self.jwt_issuer or "") if self.login else ""
 
     @property
     def issuers(self) -> tuple[TokenIssuer, ...]:
         """Trusted issuers; the names of principals of the first one have no prefix."""
         first: dict[str, Any] = {"issuer": self.jwt_issuer, "audience": self.jwt_audience, "jwks_url": self.jwt_jwks_url}
-        return TokenIssuer.model_construct(**first, claim=self.jwt_claim, prefix=""), *self.jwt_more_issuers
+        grants: dict[str, Any] = {"claim": self.jwt_claim, "scope_prefix": self.jwt_scope_prefix, "groups": self.jwt_groups_claim}
+        return TokenIssuer.model_construct(**first, **grants, prefix=""), *self.jwt_more_issuers
 
     def check_keys(self) -> None:
         """Check that positions can be signed. Only for the API: schedules and jobs issue none. Raises InvalidConfigurationError."""

@@ -50,17 +50,26 @@ class AnonymousAuthenticator:
 
 @dataclass(frozen=True, slots=True)
 class TrustedIssuer:
-    """``claim``: the one with the grants. ``prefix``: begins the names of the issuer's principals; empty for one issuer."""
+    """``claim``: the one with the grants, where ``scope_prefix`` begins each scope. ``prefix``: begins the names of the issuer's principals and
+    groups; empty for one issuer. ``groups``: the claim with the groups; empty: none."""
 
     tokens: TokenVerifier
     claim: str
     prefix: str
+    scope_prefix: str = ""
+    groups: str = ""
+
+    def grants_of(self, claims: Mapping[str, Any], policy: Policy) -> Grants:
+        """The grants of a token itself, and those that the policy has for its groups."""
+        listed = claims.get(self.groups) if self.groups else None
+        groups = [self.prefix + each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
+        return Grants.parse(claims.get(self.claim), self.scope_prefix) | policy.grants_of_groups(groups)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenAuthenticator:
-    """``jwt``: a token of an issuer, by ``iss``. Its principal has the grants of the token, and those of the policy for its name: the prefix of
-    the issuer and ``sub``."""
+    """``jwt``: a token of an issuer, by ``iss``. Its principal has the grants of the token, and those of the policy for its groups and its
+    name: the prefix of the issuer and ``sub``."""
 
     issuers: Mapping[str, TrustedIssuer]
     policy: Callable[[], Policy]
@@ -71,7 +80,7 @@ class TokenAuthenticator:
         issuer, claims = self._verified(token_of(credentials.authorization))
         name, token_id, policy = self._name(issuer, claims), str(claims.get("jti") or ""), self.policy()
         _check_denied(policy, name, token_id)
-        return Principal(name, Kind.TOKEN, Grants.parse(claims.get(issuer.claim)) | policy.grants_of(name), token_id)
+        return Principal(name, Kind.TOKEN, issuer.grants_of(claims, policy) | policy.grants_of(name), token_id)
 
     def identify(self, credentials: Credentials) -> str:
         """The principal's name."""

@@ -32,20 +32,20 @@ class Grants:
         return cls({scope: Patterns((ANY,)) for scope in Scope})
 
     @classmethod
-    def parse(cls, value: object) -> Grants:
+    def parse(cls, value: object, prefix: str = "") -> Grants:
         """Parses a claim or a policy's entry: ``{"logs:read": ["svc_sales.*"]}``, or ``"logs:read logs:write"`` (or a list of the
-        two), which means all names. Unknown scopes and malformed values grant nothing."""
+        two), which means all names. There each scope begins with ``prefix``. Unknown scopes and malformed values grant nothing."""
         if isinstance(value, str):
-            return cls._of_scopes(value.split())
+            return cls._of_scopes(value.split(), prefix)
         if isinstance(value, list):
-            return cls._of_scopes(value)
+            return cls._of_scopes(value, prefix)
         if not isinstance(value, Mapping):
             return cls()
         return cls({scope: names for scope in Scope if (names := Patterns.parse(value.get(scope.value)))})
 
     @classmethod
-    def _of_scopes(cls, value: list[object] | list[str]) -> Grants:
-        return cls({scope: Patterns((ANY,)) for scope in Scope if scope.value in value})
+    def _of_scopes(cls, value: list[object] | list[str], prefix: str) -> Grants:
+        return cls({scope: Patterns((ANY,)) for scope in Scope if prefix + scope.value in value})
 
     def __or__(self, other: Grants) -> Grants:
         return Grants({scope: names for scope in Scope if (names := self[scope] | other[scope])})

@@ -3,15 +3,17 @@
     {"principals": {
         "ingestion-bot":                                       {"logs:write": ["*"]},
         "arn:aws:sts::111122223333:assumed-role/sales-*":      {"logs:read": ["svc_sales.*"], "archive:read": ["sales-*"]}},
+     "groups": {"people:oncall": {"logs:read": ["*"]}},
      "denied": {"subjects": ["former-bot"], "token_ids": ["7f3a..."]}}
 
-Principals are patterns; a principal that several patterns match has the grants of all of them. ``denied`` is optional and overrides all
-grants, those of tokens included.
+Principals and groups are patterns; a principal that several patterns match has the grants of all of them. ``groups`` and ``denied`` are
+optional; ``denied`` overrides all grants, those of tokens included.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chalicelib.access.grants import Grants, Scope
@@ -27,6 +29,7 @@ class Policy:
     keys."""
 
     principals: tuple[tuple[str, Grants], ...] = ()
+    groups: tuple[tuple[str, Grants], ...] = ()
     denied_subjects: tuple[str, ...] = ()
     denied_token_ids: frozenset[str] = frozenset()
 
@@ -35,12 +38,9 @@ class Policy:
         """Parses the complete document, or raises IdentityUnavailableError with the reason, for example an unknown scope."""
         try:
             document = json.loads(text)
-            principals = document["principals"]
-            _check(
-                document.keys() <= {"principals", "denied"} and isinstance(principals, dict), "its keys are principals and denied"
-            )
-            grants = tuple((pattern, _grants(pattern, granted)) for pattern, granted in principals.items())
-            return cls(grants, *_denied(document.get("denied", {})))
+            _check(document.keys() <= {"principals", "groups", "denied"}, "its keys are principals, groups and denied")
+            principals, groups = _granted(document["principals"]), _granted(document.get("groups", {}))
+            return cls(principals, groups, *_denied(document.get("denied", {})))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise IdentityUnavailableError(f"the policy cannot be read reason={str(error)[:200]!r}") from error
 
@@ -52,12 +52,26 @@ class Policy:
                 merged |= grants
         return merged
 
+    def grants_of_groups(self, groups: Sequence[str]) -> Grants:
+        """The union of all grants for any of the groups."""
+        merged = Grants()
+        for pattern, grants in self.groups:
+            if any(matches(pattern, group) for group in groups):
+                merged |= grants
+        return merged
+
     def denies(self, principal: str, token_id: str) -> bool:
         """Whether a principal or its token is on the deny list. A pattern denies an ARN that it matches in either way: part by part,
         or as plain text."""
         if token_id and token_id in self.denied_token_ids:
             return True
         return any(matches_principal(pattern, principal) or matches(pattern, principal) for pattern in self.denied_subjects)
+
+
+def _granted(entries: object) -> tuple[tuple[str, Grants], ...]:
+    if not isinstance(entries, dict):
+        raise ValueError("principals and groups must be objects")
+    return tuple((pattern, _grants(pattern, granted)) for pattern, granted in entries.items())
 
 
 def _denied(denied: object) -> tuple[tuple[str, ...], frozenset[str]]:
@@ -75,7 +89,7 @@ def _is_pattern(text: object) -> bool:
 
 
 def _grants(pattern: str, granted: object) -> Grants:
-    _check(0 < len(pattern) <= MAX_PATTERN_CHARS, "a principal is empty or too long")
+    _check(0 < len(pattern) <= MAX_PATTERN_CHARS, "a principal or group is empty or too long")
     if not isinstance(granted, dict):
         raise ValueError(f"a principal's grants must be an object principal={pattern!r}")
     _check(granted.keys() <= _KNOWN, f"a scope must be one of {', '.join(sorted(_KNOWN))} principal={pattern!r}")

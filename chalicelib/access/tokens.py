@@ -19,16 +19,17 @@ MAX_TOKEN_CHARS = 8192
 MAX_SUBJECT_CHARS = 512
 MAX_CACHED_TOKENS = 64
 """Verified tokens that a process caches: a connector sends the same token with each request."""
+_ACCESS = "access"
 _MALFORMED = (ValueError, TypeError, OverflowError, RecursionError, AttributeError)
 """Exceptions of libraries for unexpected input."""
 _REASONS: tuple[tuple[type[jwt.PyJWTError], str], ...] = (
     (jwt.ExpiredSignatureError, "the token has expired: get another one"),
     (jwt.ImmatureSignatureError, "the token is not valid yet"),
-    (jwt.InvalidAudienceError, "the token is for another audience"),
+    (jwt.InvalidAudienceError, "the token is for another audience, or for none"),
     (jwt.InvalidIssuerError, "the token is from another issuer"),
     (
         jwt.MissingRequiredClaimError,
-        "the token lacks a claim: it needs exp, iss and sub, aud if an audience is set, iat if lifetimes are limited",
+        "the token lacks a claim: it needs exp, iss and sub, iat if lifetimes are limited",
     ),
     (jwt.InvalidSignatureError, "the token's signature is wrong"),
 )
@@ -59,8 +60,8 @@ class _Verified(NamedTuple):
 
 
 class TokenVerifier:
-    """``audiences``: one of them must be the token's; empty: any audience. ``leeway_s``: tolerated clock skew. ``max_lifetime_s``:
-    maximum time from ``iat`` to ``exp``; 0: unlimited."""
+    """``audiences``: one of them must be the token's ``aud``, or for an access token of Cognito, which has none, its ``client_id``; empty: any
+    audience. ``leeway_s``: tolerated clock skew. ``max_lifetime_s``: maximum time from ``iat`` to ``exp``; 0: unlimited."""
 
     def __init__(self, keys: IssuerKeys, issuer: str, audiences: Sequence[str], leeway_s: int, max_lifetime_s: int = 0) -> None:
         self._keys, self._issuer, self._audiences, self._leeway_s = keys, issuer, list(audiences), leeway_s
@@ -97,14 +98,14 @@ class TokenVerifier:
             key,
             algorithms=[algorithm],
             issuer=self._issuer,
-            audience=self._audiences or None,
             leeway=self._leeway_s,
             options={
-                "require": ["exp", "iss", "sub", *(["aud"] if self._audiences else []), *(["iat"] if self._max_lifetime_s else [])],
-                "verify_aud": bool(self._audiences),
+                "require": ["exp", "iss", "sub", *(["iat"] if self._max_lifetime_s else [])],
+                "verify_aud": False,
                 "enforce_minimum_key_length": True,
             },
         )
+        self._check_use(claims)
         if not 0 < len(claims["sub"]) <= MAX_SUBJECT_CHARS:
             raise UnauthenticatedError("the token's sub is empty or too long")
         if self._max_lifetime_s and int(claims["exp"]) - int(claims["iat"]) > self._max_lifetime_s:
@@ -113,6 +114,18 @@ class TokenVerifier:
             self._verified.clear()
         self._verified[token] = _Verified(key, header.get("kid"), algorithm, claims)
         return claims
+
+    def _check_use(self, claims: dict[str, Any]) -> None:
+        """``token_use`` is Cognito's: its tokens that tell an application who somebody is are not for this API."""
+        use = claims.get("token_use", _ACCESS)
+        if use != _ACCESS:
+            raise UnauthenticatedError("the token is not an access token: send the access token of the same login")
+        if not self._audiences:
+            return
+        named = claims.get("aud" if "aud" in claims or "token_use" not in claims else "client_id")
+        listed = named if isinstance(named, list) else [named]
+        if not all(isinstance(each, str) for each in listed) or not set(listed) & set(self._audiences):
+            raise jwt.InvalidAudienceError
 
 
 def _reason(error: jwt.PyJWTError) -> str:

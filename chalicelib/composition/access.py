@@ -34,7 +34,7 @@ def authenticator(settings: Settings, ports: Ports) -> Authenticator:
     for each in settings.issuers:
         keys = IssuerKeys(partial(ports.keys, each.jwks_url), ports.clock, report_stale_identity)
         tokens = TokenVerifier(keys, each.issuer, each.audiences, settings.jwt_leeway_seconds, settings.jwt_max_lifetime_seconds)
-        issuers[each.issuer] = TrustedIssuer(tokens, each.claim, each.prefix)
+        issuers[each.issuer] = TrustedIssuer(tokens, each.claim, each.prefix, each.scope_prefix, each.groups)
     return TokenAuthenticator(issuers, _policy(ports))
 
 

@@ -6,11 +6,22 @@ from typing import Any
 
 from chalicelib import __version__
 from chalicelib.routes.schemas import component_schemas
-from chalicelib.routes.viewer_models import ViewerConfig
+from chalicelib.routes.viewer_models import LoginConfig, ViewerConfig
 
 ERRORS: dict[int, tuple[int, str, str]] = {404: (404, "The viewer has no such file.", "the viewer has no such file")}
 
-SCHEMAS = component_schemas({"ViewerConfig": ViewerConfig}, {"ViewerConfig": [{"auth": "jwt", "version": __version__}]})
+_LOGIN = {
+    "issuer": "https://login.example.com/",
+    "clientId": "runlake-page",
+    "cliClientId": "runlake-cli",
+    "cliRedirect": "http://127.0.0.1/callback",
+    "scopes": "openid offline_access logs:read",
+    "parameters": {"audience": "runlake"},
+}
+SCHEMAS = component_schemas(
+    {"ViewerConfig": ViewerConfig, "LoginConfig": LoginConfig},
+    {"ViewerConfig": [{"auth": "jwt", "version": __version__, "login": _LOGIN}], "LoginConfig": [_LOGIN]},
+)
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "viewerFile": {
@@ -44,7 +55,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "responses": {200: _FILE},
     },
     "getViewerConfig": {
-        "summary": "Get the page's settings: the authentication method and the version",
+        "summary": "Get the page's settings: the authentication method, where people log in, and the version",
         "responses": {200: "ViewerConfig"},
     },
 }

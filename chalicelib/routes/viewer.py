@@ -13,7 +13,8 @@ from chalice.app import NotFoundError, Response
 from chalicelib import __version__, composition
 from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.responses import json_response
-from chalicelib.routes.viewer_models import ViewerConfig
+from chalicelib.routes.viewer_models import LoginConfig, ViewerConfig
+from chalicelib.settings import Settings
 
 FOLDER = Path(__file__).parents[1] / "viewer"
 PAGE = "index.html"
@@ -38,8 +39,22 @@ def page(_: ApiRequest) -> Response:
 
 def config(_: ApiRequest) -> Response:
     """The configured authentication, and the version."""
-    body = ViewerConfig(auth=composition.services().settings.auth, version=__version__)
+    settings = composition.services().settings
+    body = ViewerConfig(auth=settings.auth, version=__version__, login=_login(settings))
     return json_response(body.model_dump(), Cache_Control=_REVALIDATED)
+
+
+def _login(settings: Settings) -> LoginConfig | None:
+    if (login := settings.login) is None:
+        return None
+    return LoginConfig(
+        issuer=settings.login_issuer,
+        clientId=login.client_id,
+        cliClientId=login.cli_client_id or login.client_id,
+        cliRedirect=login.cli_redirect,
+        scopes=login.scopes,
+        parameters=login.parameters,
+    )
 
 
 def file(request: ApiRequest) -> Response:
@@ -62,9 +77,11 @@ def _file(name: str, caching: str) -> Response:
 
 
 def _policy() -> str:
-    """Content-Security-Policy: scripts only from this folder; connections only to the API and the two buckets, for downloads."""
+    """Content-Security-Policy: scripts only from this folder; connections only to the API, the two buckets, for downloads, and the issuer where
+    people log in."""
     services = composition.services()
     links = [store.presign_get("x", expires_s=1, content_type="text/plain") for store in (services.store, services.archive_store)]
-    parts = [urlsplit(link) for link in links]
-    origins = dict.fromkeys(f"{each.scheme}://{each.netloc}" for each in parts if each.netloc)
+    parts = [urlsplit(link) for link in (*links, services.settings.login_issuer)]
+    further = services.settings.login.origins if services.settings.login else ()
+    origins = dict.fromkeys((*(f"{each.scheme}://{each.netloc}" for each in parts if each.netloc), *further))
     return _POLICY.format(connect=" ".join(["'self'", *origins]))

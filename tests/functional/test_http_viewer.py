@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from chalicelib.explanation.families import RULES
 from chalicelib.explanation.ranking import STRUCTURE
 from chalicelib.routes import viewer
 from tests.functional.gateway import Answer, call, installed
-from tests.issuer import JWT, Issuer
+from tests.issuer import ISSUER, JWT, Issuer
 from tests.world import World
 
 NAMES = sorted(viewer.files())
@@ -94,7 +95,63 @@ def test_there_are_no_other_files(name: str) -> None:
 def test_page_gets_the_configured_authentication(auth: str) -> None:
     with installed(World(), keys=Issuer().read, **(JWT | {"auth": auth})):
         answer = call("GET", "/v1/ui/config")
-        assert (answer.status, answer.json) == (200, {"auth": auth, "version": __version__})
+        assert (answer.status, answer.json) == (200, {"auth": auth, "version": __version__, "login": None})
+
+
+PEOPLE = {
+    "issuer": "https://people.test:8443/realms/one",
+    "audience": "*",
+    "jwks_url": "https://people.test/keys",
+    "prefix": "people:",
+}
+LOGIN = {
+    "clientId": "page",
+    "cliClientId": "page",
+    "cliRedirect": "http://127.0.0.1/callback",
+    "scopes": "openid",
+    "parameters": {},
+}
+
+
+@pytest.mark.parametrize(
+    ("login", "expected", "origins"),
+    [
+        ({}, {"issuer": ISSUER}, ["https://issuer.test"]),
+        (
+            {"issuer": PEOPLE["issuer"], "cli_client_id": "cli", "scopes": "openid a:b", "origins": ["https://tokens.test"],
+             "parameters": {"resource": "urn:runlake"}, "cli_redirect": "http://localhost:7777/"},
+            {"issuer": PEOPLE["issuer"], "cliClientId": "cli", "scopes": "openid a:b", "parameters": {"resource": "urn:runlake"},
+             "cliRedirect": "http://localhost:7777/"},
+            ["https://people.test:8443", "https://tokens.test"],
+        ),
+    ],
+)  # fmt: skip
+def test_page_logs_in_at_the_configured_issuer_and_connects_to_it(
+    login: dict[str, object], expected: dict[str, object], origins: list[str]
+) -> None:
+    settings: dict[str, Any] = {"login": json.dumps({"client_id": "page"} | login), "jwt_more_issuers": json.dumps([PEOPLE])}
+    with installed(World(), keys=Issuer().read, **JWT | settings):
+        config, page = call("GET", "/v1/ui/config"), call("GET", "/v1/ui/")
+    assert config.json["login"] == LOGIN | expected
+    connects = re.findall(r"connect-src ([^;]*)", page.headers["Content-Security-Policy"])[0].split()
+    assert connects == ["'self'", *origins]
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"auth": "none"}, "only with RUNLAKE_AUTH=jwt"),
+        ({"login": '{"client_id": "page", "issuer": "https://other.test/"}'}, "an issuer of RUNLAKE_JWT_ISSUER"),
+        ({"jwt_issuer": "issuer"}, "an https:// address"),
+        ({"jwt_issuer": "http://issuer.test/"}, "an https:// address"),
+    ],
+)
+def test_login_without_a_trusted_issuer_is_refused(
+    settings: dict[str, Any], problem: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with installed(World(), keys=Issuer().read, **JWT | {"login": '{"client_id": "page"}'} | settings):
+        assert call("GET", "/v1/catalog").status == 500
+    assert problem in vars(caplog.records[-1])["error"]
 
 
 def test_the_page_explains_each_rule_in_the_documented_words() -> None:

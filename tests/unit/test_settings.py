@@ -154,6 +154,30 @@ OTHER = ISSUER.replace('"i"', '"j"')
         ("RUNLAKE_JWT_MORE_ISSUERS", f"[{ISSUER.replace('https', 'http')}]", "jwks_url"),
         ("RUNLAKE_JWT_MORE_ISSUERS", f"[{ISSUER}, {ISSUER.replace('p:', 'q:')}]", "each issuer and prefix once"),
         ("RUNLAKE_JWT_MORE_ISSUERS", f"[{ISSUER}, {OTHER}]", "each issuer and prefix once"),
+        *(
+            ("RUNLAKE_LOGIN", f'{{"client_id": "page", {wrong}}}', '"client_id": …')
+            for wrong in (
+                '"client_id": ""',
+                '"client_id": "other"',
+                '"issuer": "http://login.test/"',
+                '"issuer": "https://login.test/?a=b"',
+                '"issuer": "https://login.test; script-src *"',
+                '"origins": ["https://login.test/path"]',
+                '"origins": ["https://login.test *"]',
+                '"origins": ["*"]',
+                '"origins": ["https://*.test"]',
+                '"cli_redirect": "http://login.test/callback"',
+                '"cli_redirect": "https://127.0.0.1/callback"',
+                '"cli_redirect": "http://127.0.0.1/?x"',
+                '"scopes": "a  b"',
+                '"scopes": ""',
+                '"parameters": {"redirect_uri": "https://evil.test/"}',
+                '"parameters": {"code_challenge_method": "plain"}',
+                '"parameters": {"a b": "c"}',
+                '"parameters": {"a": 5}',
+                '"more": 1',
+            )
+        ),
     ],
 )
 def test_message_names_invalid_settings(environment: pytest.MonkeyPatch, variable: str, value: str, allowed: str) -> None:
