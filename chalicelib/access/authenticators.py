@@ -80,7 +80,8 @@ class TokenAuthenticator:
         issuer, claims = self._verified(token_of(credentials.authorization))
         name, token_id, policy = self._name(issuer, claims), str(claims.get("jti") or ""), self.policy()
         _check_denied(policy, name, token_id)
-        return Principal(name, Kind.TOKEN, issuer.grants_of(claims, policy) | policy.grants_of(name), token_id)
+        grants = issuer.grants_of(claims, policy) | policy.grants_of(name, is_signer=False)
+        return Principal(name, Kind.TOKEN, grants, token_id)
 
     def identify(self, credentials: Credentials) -> str:
         """The principal's name."""
@@ -110,7 +111,7 @@ class TokenAuthenticator:
 
 @dataclass(frozen=True, slots=True)
 class IamAuthenticator:
-    """``iam``: requests signed with SigV4. The gateway verifies signatures and passes on the ARN of the signer."""
+    """``iam``: requests signed with SigV4. The gateway, or Lambda, verifies signatures and passes on the ARN of the signer."""
 
     policy: Callable[[], Policy]
 
@@ -118,12 +119,14 @@ class IamAuthenticator:
         """The signer. A request without an ARN did not pass a gateway that verifies signatures."""
         arn, policy = self.identify(credentials), self.policy()
         _check_denied(policy, arn, credentials.access_key)
-        return Principal(arn, Kind.IAM, policy.grants_of(arn), credentials.access_key)
+        return Principal(arn, Kind.IAM, policy.grants_of(arn, is_signer=True), credentials.access_key)
 
     def identify(self, credentials: Credentials) -> str:
         """The signer's ARN."""
         if not credentials.user_arn:
-            raise UnauthenticatedError("no signature: sign the request with credentials of AWS (SigV4, service execute-api)")
+            raise UnauthenticatedError(
+                "no signature: sign the request with credentials of AWS (SigV4; service execute-api, lambda for a function URL)"
+            )
         return credentials.user_arn
 
 

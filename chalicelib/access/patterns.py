@@ -35,15 +35,19 @@ def matches(pattern: str, name: str) -> bool:
     return True
 
 
-def matches_principal(pattern: str, principal: str) -> bool:
-    """Whether a policy's pattern matches a principal: a token's ``sub``, or an ARN.
+def matches_principal(pattern: str, principal: str, *, is_signer: bool) -> bool:
+    """Whether a policy's pattern matches a principal: a token's name, or with ``is_signer`` the ARN of a verified signature.
+
+    A pattern of ARNs matches only signers, and a token's name that spells an ARN only ``*``, which matches every principal.
 
     In an ARN a ``*`` does not match slashes. The ARN of an assumed role, ``arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION``, ends in a
     session name that the caller chooses. A pattern for a role, ``…:assumed-role/ROLE``, matches all its sessions, and no session name
-    makes a role match as another one. ``*`` alone matches every principal.
+    makes a role match as another one.
     """
-    if pattern == ANY or not principal.startswith(_ARN):
-        return matches(pattern, principal)
+    if pattern == ANY:
+        return True
+    if not is_signer:
+        return not principal.startswith(_ARN) and matches(pattern, principal)
     pattern_parts, parts = pattern.split("/"), principal.split("/")
     if parts[0].endswith(_ASSUMED_ROLE) and len(pattern_parts) == _PARTS_OF_A_ROLE:
         parts = parts[:_PARTS_OF_A_ROLE]

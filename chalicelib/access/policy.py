@@ -44,11 +44,11 @@ class Policy:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise IdentityUnavailableError(f"the policy cannot be read reason={str(error)[:200]!r}") from error
 
-    def grants_of(self, principal: str) -> Grants:
-        """The union of all grants for a principal."""
+    def grants_of(self, principal: str, *, is_signer: bool) -> Grants:
+        """The union of all grants for a principal: a token's name, or the ARN of a signer."""
         merged = Grants()
         for pattern, grants in self.principals:
-            if matches_principal(pattern, principal):
+            if matches_principal(pattern, principal, is_signer=is_signer):
                 merged |= grants
         return merged
 
@@ -61,11 +61,13 @@ class Policy:
         return merged
 
     def denies(self, principal: str, token_id: str) -> bool:
-        """Whether a principal or its token is on the deny list. A pattern denies an ARN that it matches in either way: part by part,
-        or as plain text."""
+        """Whether a principal or its token is on the deny list. A pattern denies every name that it matches in either way: part by part
+        as an ARN, or as plain text."""
         if token_id and token_id in self.denied_token_ids:
             return True
-        return any(matches_principal(pattern, principal) or matches(pattern, principal) for pattern in self.denied_subjects)
+        return any(
+            matches_principal(pattern, principal, is_signer=True) or matches(pattern, principal) for pattern in self.denied_subjects
+        )
 
 
 def _granted(entries: object) -> tuple[tuple[str, Grants], ...]:

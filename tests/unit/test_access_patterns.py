@@ -89,23 +89,39 @@ STS = "arn:aws:sts::111122223333:assumed-role"
         ("*", f"{STS}/any/session", True),
         ("arn:aws:iam::111122223333:user/*", "arn:aws:iam::111122223333:user/bob", True),
         ("arn:aws:iam::111122223333:user/*", "arn:aws:iam::111122223333:user/team/bob", False),
-        ("sales-*", "sales-etl/nightly", True),  # a token's sub is no ARN
+        ("sales-*", "sales-etl/nightly", False),
     ],
 )
 def test_arn_of_a_principal_matches_by_role(pattern: str, principal: str, expected: bool) -> None:
-    assert matches_principal(pattern, principal) is expected
+    assert matches_principal(pattern, principal, is_signer=True) is expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "expected"),
+    [
+        ("sales-*", "sales-etl/nightly", True),
+        ("people:arn:*", f"people:{STS}/sales/x", True),
+        ("*", f"{STS}/sales/x", True),
+        (f"{STS}/sales", f"{STS}/sales/x", False),
+        (f"{STS}/sales/x", f"{STS}/sales/x", False),
+        ("*:assumed-role/sales*", f"{STS}/sales/x", False),
+        ("arn:*", "arn:anything", False),
+    ],
+)
+def test_name_of_a_token_is_no_arn(pattern: str, name: str, expected: bool) -> None:
+    assert matches_principal(pattern, name, is_signer=False) is expected
 
 
 @settings(max_examples=examples(1000), deadline=None)
 @given(st.text("ab*-", min_size=1, max_size=6), st.text("ab-", min_size=1, max_size=6), st.text("ab-=,.@", min_size=2, max_size=8))
 def test_session_name_changes_nothing_about_a_role(pattern: str, role: str, session: str) -> None:
-    assert matches_principal(f"{STS}/{pattern}", f"{STS}/{role}/{session}") is model(pattern, role)
+    assert matches_principal(f"{STS}/{pattern}", f"{STS}/{role}/{session}", is_signer=True) is model(pattern, role)
 
 
 def test_policy_grants_nothing_to_a_session_named_like_a_role() -> None:
     policy = Policy.parse(json.dumps({"principals": {f"{STS}/*-admin": {"logs:read": ["*"]}}}))
-    assert policy.grants_of(f"{STS}/team-admin/session").names
-    assert not policy.grants_of(f"{STS}/intern/me-admin").names
+    assert policy.grants_of(f"{STS}/team-admin/session", is_signer=True).names
+    assert not policy.grants_of(f"{STS}/intern/me-admin", is_signer=True).names
 
 
 def denying(**denied: list[str]) -> Policy:
