@@ -18,32 +18,37 @@ _PAGES = (
 )  # fmt: skip
 """Whose token is a place in a list, an id, or a word of a parser's message."""
 _LONGEST_WHOSE = 14
-_HEAD_BYTES = 120
+_HEAD_BYTES = 160
 _QUOTE = rb"\\{0,3}+[\"']"
 # The text between the word and the value. Each part is bounded, and none can match text that the next part needs.
 _HEAD = re.compile(
-    rb"(?:[_-]?(?:access[_-]?)?(?:key|value|string|text))?\d{0,2}+"
-    rb"(?:" + _QUOTE + rb")?"
+    rb"(?:[_-]?(?:access[_-]?)?(?:key|value|string|text)|(?:(?<=password)|(?<=passwd))s)?"
+    rb"(?:[_-](?:dev|test|qa|stage|staging|prod|production|old|new|v(?=\d)))?\d{0,2}+"
+    rb"(?:\.[a-z0-9.-]{1,40}\.core\.windows\.net)?"
+    rb"(?:" + _QUOTE + rb")?(?:\](?=[ \t]{0,8}+=))?"
     rb"(?:[ \t]{0,8}+:?[ \t]{0,8}+(?:string|str)(?=[ \t]{0,8}+=))?"
-    rb"(?:[ \t]{0,8}+(?:->|[:?.]{0,3}+={1,3}+>?|:)[ \t]{0,8}+(?:\r?\n[ \t]{0,40}+(?=[\"']))?|(?P<gap>[ \t]{1,8}+(?:\\\r?\n[ \t]{0,40}+)?))"
+    rb"(?:[ \t]{0,64}+(?:->|[:?.]{0,3}+={1,3}+>?|:)[ \t]{0,24}+(?:\r?\n[ \t]{0,40}+(?=[\"']))?"
+    rb"|(?P<gap>[ \t]{1,8}+(?:\\\r?\n[ \t]{0,40}+)?|\r?\n[ \t]{0,40}+-[ \t]{1,4}+))"
     rb"(?:(?:bearer|basic|token)[ \t]{1,8}+(?=[^\s\"'\\]))?"
+    rb"(?:(?:[befnru$]|br|rb)(?=" + _QUOTE + rb"[^\s,:;)}\]\"']))?"
     rb"(?P<quote>" + _QUOTE + rb")?"
 )
 # The same where the name is itself a value: ("password", "…"); name: password, value: …; <password>…
-_CALL = re.compile(rb"\\{0,3}+[\"'],[ \t]{0,8}+(?P<quote>" + _QUOTE + rb")")
-_CALL_BYTES = 24
+_CALL = re.compile(rb"(?:\.[a-z0-9.-]{1,40}\.core\.windows\.net)?\\{0,3}+[\"'],[ \t]{0,8}+[bfru]?(?P<quote>" + _QUOTE + rb")")
+_CALL_BYTES = 90
 _NAMED = re.compile(
     rb"(?:"
     + _QUOTE
     + rb")?[\s,;]{1,40}+(?:"
     + _QUOTE
-    + rb")?value(?:"
+    + rb")?(?:type[\\\"' \t]{0,8}+[:=][\\\"' \t]{0,8}+\w{1,20}+[\\\"'\s,;]{1,40}+)?value(?:"
     + _QUOTE
     + rb")?[ \t]{0,8}+[:=][ \t]{0,8}+(?P<quote>"
     + _QUOTE
     + rb")?"
 )
 _ELEMENT = re.compile(rb">\s{0,64}+")
+_NAMED_ELEMENT = re.compile(rb"</(?:name|key)>\s{0,64}+<value>\s{0,64}+")
 _TEXT = run_pattern(rb"^<")
 _LONGEST_TEXT = 4096
 _NAME_LETTERS = 64
@@ -51,11 +56,17 @@ _LETTERS_OF_A_NAME = b"abcdefghijklmnopqrstuvwxyz0123456789_.-"
 _AWS_SECRET_LETTERS = 40
 _BARE = re.compile(rb"(?:[^\s\"',;&]++|[,;&](?![A-Za-z_][A-Za-z0-9_.-]{0,63}+[=:]))*+")
 _QUOTED = {
-    b'"': re.compile(rb"(?:[^\"\\\n]++|\\[^\n])*+"),
-    b"'": re.compile(rb"(?:[^'\\\n]++|\\[^\n])*+"),
+    b'"': re.compile(rb"(?:[^\"\\\n]++|\\[^\n]|\"\")*+"),
+    b"'": re.compile(rb"(?:[^'\\\n]++|\\[^\n]|'')*+"),
 }
 _QUOTED_IN_QUOTES = re.compile(rb"(?:[^\\\n]++|\\(?![\\\"']))*+")
-_BLOCK = re.compile(rb"[|>][+-]?\r?\n")
+_BRACED = run_pattern(rb"^}\n")
+_CALLED = re.compile(rb"(?P<name>[A-Za-z_][\w.]{0,48}+)\((?:[bfru]?(?P<quote>[\"'])|[\w.]{0,48}+\))")
+_READS = (b"get", b"env", b"secret_value", b"read", b"load", b"var", b"lookup", b"prompt", b"input", b"dtype")
+_REFERENCES = (b"arn:aws", b"ssm:/", b"secretsmanager:", b"op://")
+_BLANKS = run_pattern(rb" \t")
+_BLOCK = re.compile(rb"(?:[|>][+-]?|<<[~-]?['\"]?\w{1,20}['\"]?)\r?\n")
+_BLOCK_BYTES = 32
 _BLOCK_LINES = re.compile(rb"(?:[ \t]{1,64}+[^\n]*+\n?)*+")
 _CLOSING = b")]},;&.\\"
 _OPENING = b"{[("
@@ -71,7 +82,9 @@ _PIECE_BYTES = 64
 _NESTED_NAME = re.compile(rb"\\{0,3}+[\"'][ \t]{0,8}+:(?:[ \t\r\n]|\\[nrt]){0,64}+")
 
 _EXAMPLE = (
-    rb"[xX*.#_-]{2,64}|[01-]|\$(?:\d|[A-Z_][A-Z0-9_]{0,64}|\{[A-Za-z0-9_.]{1,64}(?::?[=-]\$\w{0,64})?\}?|\([^()]{0,64}\)?)"
+    rb"(?:array<)?(?:string|str|text|n?varchar2?|char|bigint|integer|int|long|boolean|bool|bytes|binary|object|uuid)(?:\(\d{1,5}\)?)?>{0,8}"
+    rb"|Optional\[\w{1,32}\]?|\((?:sensitive|known)|\$\{\{|!(?:Ref|Sub|GetAtt|ImportValue|secret|vault|reference)"
+    rb"|[xX*.#_-]{2,64}|[01-]|\$(?:\d|[A-Z_][A-Z0-9_]{0,64}|\{[A-Za-z0-9_.]{1,64}(?::?[=-]\$\w{0,64})?\}?|\([^()]{0,64}\)?)"
     rb"|\{\{[^}]{0,64}(?:\}\})?|\{[A-Za-z_][\w.]{0,64}\}?|<[A-Za-z][A-Za-z_ -]{0,64}>?|%\(?[A-Za-z_]{0,64}\)?s|%[A-Za-z_]{1,64}%"
     rb"|\[[A-Za-z ]{1,64}\]?|[A-Z]{1,64}(?:_[A-Z]{1,64}){1,8}|`[a-z]{1,64}|(?:null|None|none|nil|[Tt]rue|[Ff]alse|NULL|NONE|TRUE|FALSE|undefined)"
     rb"|(?:\*{1,64}\([a-z ]{1,64})"
@@ -119,6 +132,8 @@ def is_example(value: bytes) -> bool:
 
 def value_start(text: Text, at: int, behind: int) -> int:
     """Where a value may begin after a word from ``at`` to ``behind``; -1 if there is none."""
+    if head := text.match_any_case(_CALL, behind, _CALL_BYTES):
+        return head.end()
     head = text.match_any_case(_HEAD, behind, _HEAD_BYTES)
     if not head or (head["gap"] and not _is_option(text, at)) or not text.body[head.end() : head.end() + 1].strip():
         return -1
@@ -137,14 +152,19 @@ def _value(text: Text, word: bytes, at: int) -> Span:
         return _unusual_value(text, at, behind)
     start, (gap, quote) = head.end(), head.groups()
     if gap and not _is_option(text, at):
-        if quote != b"'" or word != b"password":  # ALTER USER me PASSWORD 'x'
+        is_clause = quote == b"'" and (word == b"password" or text.body[at:behind].isupper())
+        if not is_clause:  # ALTER USER me PASSWORD 'x'
             return _unusual_value(text, at, behind)
     elif gap and text.body.startswith(b"-", start):
         return behind, behind  # the next option
-    if not quote:
-        is_nested = text.body[start : start + 2] in _OPENED
-        return (start, start) if is_nested else _bare(text, start, word)
-    return _quoted(text, start, quote)
+    if quote:
+        return _quoted(text, start, quote)
+    if text.body[start : start + 2] in _OPENED:
+        return start, start
+    if text.body.startswith(b"{", start) and _before_name(text, at).endswith(b";"):  # of ODBC
+        start, end = start + 1, text.run(_BRACED, start + 1)
+        return (end, end) if is_example(text.body[start:end]) else (start, end)
+    return _bare(text, start, word, text.before(at, _NAME_LETTERS))
 
 
 def _unusual_value(text: Text, at: int, behind: int) -> Span:
@@ -161,35 +181,68 @@ def _unusual_value(text: Text, at: int, behind: int) -> Span:
         end = start + len(text.body[start:end].rstrip())
         close = text.body.find(b"</", end, end + _HEAD_BYTES)
         return (start, end) if close >= 0 and text.lowered.startswith(name, close + 2) else (behind, behind)
-    is_argument = after in b"\\\"'" and _before_name(text, at).rstrip(b"\\\"'").endswith(b"(")
-    if is_argument and (head := text.match(_CALL, behind, _CALL_BYTES)):
+    if after == b"<":
+        if head := text.match_any_case(_NAMED_ELEMENT, behind, _HEAD_BYTES):
+            end = text.run(_TEXT, head.end(), _LONGEST_TEXT)
+            return (end, end) if is_example(text.body[head.end() : end]) else (head.end(), end)
+        return behind, behind
+    head = text.match_any_case(_CALL, behind, _CALL_BYTES) if after in b"\\\"'." else None
+    is_argument = bool(head) and _before_name(text, at).rstrip(b"\\\"'").endswith(b"(")
+    if head and (is_argument or _is_option(text, at)):
         start, end = _quoted(text, head.end(), head["quote"])
-        return (start, end) if text.body[end : end + 8].lstrip(b"\\\"' \t").startswith(b")") else (behind, behind)
+        is_value = not is_argument or text.body[end : end + 8].lstrip(b"\\\"' \t").startswith(b")")
+        return (start, end) if is_value else (behind, behind)
     if text.find_any_case(b"value", behind, behind + _NAME_LETTERS) < 0 or not _is_named(text, at):
         return behind, behind
     if head := text.match_any_case(_NAMED, behind, _HEAD_BYTES):
-        return _quoted(text, head.end(), head["quote"]) if head["quote"] else _bare(text, head.end(), b"")
+        return _quoted(text, head.end(), head["quote"]) if head["quote"] else _bare(text, head.end(), b"", b"")
     return behind, behind
 
 
 def _quoted(text: Text, start: int, quote: bytes) -> Span:
     end = text.run(_QUOTED.get(quote, _QUOTED_IN_QUOTES), start)
-    return (end, end) if is_example(text.body[start:end] if end - start <= _LONGEST_EXAMPLE else b"") else (start, end)
+    if end - start > _LONGEST_EXAMPLE:
+        return start, end
+    value = text.body[start:end]
+    return (start, end) if value.strip(quote) and not is_example(value) else (end, end)
 
 
-def _bare(text: Text, start: int, word: bytes) -> Span:
-    if text.match(_BLOCK, start, 4):
-        start = text.body.find(b"\n", start) + 1
-        start += len(text.body[start : start + _NAME_LETTERS]) - len(text.body[start : start + _NAME_LETTERS].lstrip())
-        end = text.run(_BLOCK_LINES, text.body.rfind(b"\n", 0, start) + 1, _LONGEST_TEXT)
-        return start, max(end, start)
+def _bare(text: Text, start: int, word: bytes, before: bytes) -> Span:
+    """The span of a value without quotes. ``before``: the text before the word."""
+    if text.match(_BLOCK, start, _BLOCK_BYTES):
+        return _block(text, text.body.find(b"\n", start) + 1)
     end = text.run(_BARE, start)
     value = text.body[start:end].rstrip(_CLOSING)
     if not value.strip(_OPENING):
         return start, start
-    if is_example(value) or (word.startswith(b"account") and value.isdigit()):
+    if value.startswith(_REFERENCES):
+        return end, end
+    if b"(" in value and (call := text.match(_CALLED, start, _NAME_LETTERS)):  # SecretStr('x'), but not getenv('NAME')
+        is_read = any(verb in call["name"].lower() for verb in _READS)
+        return (end, end) if is_read or not call["quote"] else _quoted(text, call.end(), call["quote"])
+    if is_example(value) or (word.startswith(b"account") and value.isdigit()) or _is_name(value, word, before):
         return end, end
     return start, start + len(value)
+
+
+def _is_name(value: bytes, word: bytes, before: bytes) -> bool:
+    """Whether the value repeats its name: ``password=self.password``, ``a.account_key = b.account_key``."""
+    name = before[len(before.rstrip(_LETTERS_OF_A_NAME)) :].rpartition(b".")[2] + word
+    owner = value.lower().removesuffix(name)
+    return len(owner) < len(value) and (not owner or (owner.endswith(b".") and not owner.strip(_LETTERS_OF_A_NAME)))
+
+
+def _block(text: Text, first: int) -> Span:
+    """The lines of a block that begins at ``first``: up to one that is indented less than the first."""
+    start = text.run(_BLANKS, first, _NAME_LETTERS)
+    end = text.run(_BLOCK_LINES, first, _LONGEST_TEXT)
+    at = text.body.find(b"\n", start, end) + 1
+    while 0 < at < end:
+        begin = text.run(_BLANKS, at, start - first)
+        if begin - at < start - first and text.body[begin : begin + 1].strip():
+            return start, at - 1
+        at = text.body.find(b"\n", at, end) + 1
+    return start, max(end, start)
 
 
 def _nested(text: Text, start: int, spans: list[Span]) -> int:
@@ -223,19 +276,17 @@ def _nested(text: Text, start: int, spans: list[Span]) -> int:
 
 
 def _is_option(text: Text, at: int) -> bool:
-    """Whether the name is an option such as ``--db-password``."""
+    """Whether a value may follow the name after a blank: ``--db-password x``, ``aws configure set … x``, a line of ``.netrc``."""
     before = text.before(at, _NAME_LETTERS)
-    if b"--" not in before:
-        return False
     behind_name = before.rstrip(_LETTERS_OF_A_NAME)
-    return before.startswith(b"--", len(behind_name)) and not behind_name.endswith(
-        b"*"
-    )  # else it was part of a token that is masked
+    if before.startswith(b"--", len(behind_name)):
+        return not behind_name.endswith(b"*")  # else it was part of a token that is masked
+    return behind_name.endswith((b"configure set ", b"setx ")) or b"machine " in behind_name
 
 
 def _is_named(text: Text, at: int) -> bool:
     """Whether the name is the value of ``name`` or ``key``."""
-    before = _before_name(text, at).rstrip(b"\\\"' \t")
+    before = text.before(at, _NAME_LETTERS).rstrip(_LETTERS_OF_A_NAME + b"/").rstrip(b"\\\"' \t")
     return before.endswith((b":", b"=")) and before[:-1].rstrip(b"\\\"' \t").endswith((b"name", b"key"))
 
 

@@ -148,6 +148,7 @@ def _masked_by(pattern: str) -> Callable[..., Masked]:
         pytest.param("curl -u me:hunter2 https://x", "no-secret", id="widened"),
         pytest.param("export token=${API_TOKEN} next_token=abc", r"(?<=token=)\S+", id="narrowed"),
         pytest.param("export Authorization: Bearer $API_TOKEN", r"\$API_TOKEN", id="narrowed, a header"),
+        pytest.param("dtypes [('token', 'string')]", r"(?<=token', ')string", id="narrowed, an argument"),
         pytest.param("got acme_0a1b2c3d4e5f", r"acme_\w+", id="removed"),
     ],
 )

@@ -11,15 +11,22 @@ from runlake._redaction.text import Span, Text
 
 _LONGEST_COMMAND = 1024
 _COMMAND = re.compile(rb"(?:[^\n\\]++|\\[\s\S])*+")
-_VALUE = rb"(?:\"(?P<double>[^\"\n]{1,200}+)|'(?P<single>[^'\n]{1,200}+)|(?P<bare>[^\s\"';|&<>]{1,200}+))"
+_VALUE = rb"(?:\"(?P<double>[^\"\n]++)|'(?P<single>[^'\n]++)|(?P<bare>[^\s\"';|&<>]++))"
+_OPTION, _TO = rb"[ \t][\"']?", rb"(?:[\"'],?)?[ \t=]{0,4}"
+"""Before an option and between it and its value, also in a list of words."""
+_APART = rb"(?:[\"'],?[ \t]|[ \t=])[ \t]{0,3}"
 _OPTIONS = {
-    b"curl": rb"[ \t](?:-[a-zA-Z]{0,4}u|-U|--user|--proxy-user)[ \t=]{0,4}" + _VALUE,
-    b"wget": rb"[ \t]--(?:http-|ftp-|proxy-)?password[ \t=]{1,4}" + _VALUE,
-    b"mysql": rb"[ \t]-p" + _VALUE,
-    b"mariadb": rb"[ \t]-p" + _VALUE,
-    b"sshpass": rb"[ \t]-p[ \t]{0,4}" + _VALUE,
-    b"redis-cli": rb"[ \t]-a[ \t]{1,4}" + _VALUE,
-    b"docker login": rb"[ \t]-p[ \t]{1,4}" + _VALUE,
+    b"curl": _OPTION + rb"(?:-[a-zA-Z]{0,4}u|-U|--user|--proxy-user)" + _TO + _VALUE,
+    b"wget": _OPTION + rb"--(?:http-|ftp-|proxy-)?password" + _APART + _VALUE,
+    b"mysql": _OPTION + rb"-p" + _VALUE,
+    b"mariadb": _OPTION + rb"-p" + _VALUE,
+    b"sshpass": _OPTION + rb"-p" + _TO + _VALUE,
+    b"redis-cli": _OPTION + rb"(?:-a|--pass)" + _APART + _VALUE,
+    b"docker login": _OPTION + rb"-p" + _TO + _VALUE,
+    b"podman login": _OPTION + rb"-p" + _TO + _VALUE,
+    b"sqlcmd": _OPTION + rb"-P" + _TO + _VALUE,
+    b"mongo": _OPTION + rb"-p" + _APART + _VALUE,
+    b"beeline": _OPTION + rb"-p" + _APART + _VALUE,
     b"sqlplus": rb"[ \t](?:-[a-zA-Z]{1,8}[ \t]{1,4}){0,4}" + _VALUE,
 }
 _USERS = (b"curl",)

@@ -7,10 +7,13 @@ PEM = (b"-----begin ", b"-----end ")
 PUTTY = (b"private-lines:",)
 ACCESS_KEY_KINDS = (b"akia", b"asia", b"abia", b"acca")
 SIGNATURES = (b"signature=", b"sig=")
-COMMANDS = (b"curl", b"wget", b"mysql", b"mariadb", b"sshpass", b"redis-cli", b"docker login", b"sqlplus")
+COMMANDS = (
+    b"curl", b"wget", b"mysql", b"mariadb", b"sshpass", b"redis-cli", b"docker login", b"podman login", b"sqlplus", b"sqlcmd", b"mongo",
+    b"beeline",
+)  # fmt: skip
 _WHOSE_KEY = (
     "api", "access", "account", "private", "secret", "shared", "signing", "encryption", "app", "application", "license", "master",
-    "subscription",
+    "subscription", "fernet", "hmac", "aes",
 )  # fmt: skip
 """Whose key is secret, as in ``api_key``."""
 KEYS = tuple(f"{whose}{between}key".encode() for whose in _WHOSE_KEY for between in ("", "_", "-", ".", " "))
