@@ -8,7 +8,7 @@ from functools import cache
 from chalicelib.masking.key_value_secrets import is_example
 from chalicelib.masking.text import Span, Text
 
-_LONGEST_COMMAND = 1024
+_LONGEST_COMMAND = 4096
 _COMMAND = re.compile(rb"(?:[^\n\\]++|\\[\s\S])*+")
 _VALUE = rb"(?:\"(?P<double>[^\"\n]++)|'(?P<single>[^'\n]++)|(?P<bare>[^\s\"';|&<>]++))"
 _OPTION, _TO = rb"[ \t][\"']?", rb"(?:[\"'],?)?[ \t=]{0,4}"

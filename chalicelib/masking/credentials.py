@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 
 from chalicelib.masking.key_value_secrets import is_example
 from chalicelib.masking.text import BASE64, BASE64_URL, Span, Text, run_pattern
@@ -27,6 +28,10 @@ _AFTER_AUTHORIZATION = re.compile(
     rb"(?:\\{0,3}+[\"'])?[ \t]{0,8}+[:=][ \t]{0,8}+(?:\\{0,3}+[\"'])?(?:[A-Za-z0-9](?:[A-Za-z0-9]|-(?!-)){0,31}+[ \t]{1,8}+)?(?=[^\s\"'])"
 )
 _CREDENTIALS = run_pattern(rb"^\s\"'\\")
+
+_AFTER_AUTH = re.compile(rb"\\{0,3}+\"[ \t]{0,8}+:[ \t]{0,8}+\\{0,3}+\"")
+_BASE64_TEXT = run_pattern(rb"A-Za-z0-9/+=")
+_MOST_ENCODED = 4096
 
 _USER = run_pattern(rb"^\s/?#\"'<>:@")
 _MOST_USER = 255
@@ -103,6 +108,19 @@ def authorizations(text: Text, at: int, _: int, spans: list[Span]) -> int:
         return at + 13
     end = text.run(_CREDENTIALS, head.end())
     if end > head.end() and not is_example(text.body[head.end() : end]):
+        spans.append((head.end(), end))
+    return end
+
+
+def registry_credentials(text: Text, at: int, _: int, spans: list[Span]) -> int:
+    """``"auth": "…"`` of a registry: a user and a password in base64."""
+    behind = text.body.find(b"auth", at) + 4
+    head = text.match(_AFTER_AUTH, behind, _HEAD_BYTES)
+    if not head:
+        return behind
+    end = text.run(_BASE64_TEXT, head.end(), _MOST_ENCODED)
+    encoded = text.body[head.end() : end].rstrip(b"=")
+    if b":" in b64decode(encoded + bytes(-len(encoded) % 4).replace(b"\0", b"=") if len(encoded) % 4 != 1 else b""):
         spans.append((head.end(), end))
     return end
 

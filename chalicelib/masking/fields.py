@@ -23,7 +23,7 @@ LONGEST_LABEL_CHARS = 64
 """This many characters of a quoted name precede each value when it is masked. The end of a name makes its value secret."""
 _BETWEEN = ": "
 _PROBE = '"0a1b2c3d"'
-_VALUE, _NAME_KEYS = "value", ("name", "key", "Name", "Key")
+_VALUES, _NAME_KEYS = ("value", "Value"), ("name", "key", "Name", "Key")
 _json = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -158,11 +158,15 @@ def _pieces(texts: Iterable[str]) -> Iterator[bytes]:
 
 def _stated_name(value: Mapping[str, object]) -> str | None:
     """The name that an object states for its ``value``."""
-    return next((name for key in _NAME_KEYS if isinstance(name := value.get(key), str)), None) if _VALUE in value else None
+    return (
+        next((name for key in _NAME_KEYS if isinstance(name := value.get(key), str)), None)
+        if any(each in value for each in _VALUES)
+        else None
+    )
 
 
 def _name_of(name: str, stated: str | None) -> str:
-    return stated if stated is not None and name == _VALUE else name
+    return stated if stated is not None and name in _VALUES else name
 
 
 def _end_of(label: str) -> str:

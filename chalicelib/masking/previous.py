@@ -16,7 +16,9 @@ from chalicelib.masking.text import Span, Text
 from chalicelib.masking.token_formats import TokenFormat, finders_of_tokens
 from chalicelib.masking.words import KEYS, WORDS
 
-FORMATS: tuple[TokenFormat, ...] = ()
+FORMATS: tuple[TokenFormat, ...] = tuple(
+    TokenFormat("authress", literal, r"A-Za-z0-9_\-.=", 60) for literal in ("sc_", "ext_", "scauth_", "authress_")
+)
 """Rows of the table of tokens as they were."""
 
 

@@ -142,6 +142,7 @@ def _finders() -> Iterator[tuple[str, tuple[bytes, ...], Find]]:
         yield "password", (word,), _Deferred(_pairs, "passwords", word)
     for command in words.COMMANDS:
         yield "password", (command,), _Deferred(_commands, "command_passwords", command)
+    yield "password", words.REGISTRIES, _Deferred(_credentials, "registry_credentials")
     yield "password", (b"jdbc:oracle:",), _Deferred(_commands, "oracle_passwords")
     yield "password", (b"identified",), _Deferred(_commands, "identified_by")
 

@@ -16,7 +16,8 @@ from chalicelib.masking.scan import Find
 from chalicelib.masking.text import RunPattern, Span, Text, run_pattern
 
 MOST_LETTERS = 1024
-"""Read after a literal, at most."""
+"""Read after a literal, at most, until it is known to begin a token."""
+_LONGEST_REST = 15 * 1024
 _DISTINCT = 6
 _WORD_LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
 
@@ -74,6 +75,7 @@ FORMATS: tuple[TokenFormat, ...] = (
     *_rows("clojars", "CLOJARS_", _LOWER, 60),
     *_rows("nuget", "oy2", _LOWER, 43, 43),
     *_rows("docker", "dckr_pat_ dckr_oat_", _URL, 27),
+    *_rows("docker", "eyJhdXRocyI6 ewoJImF1dGhzIjog ewogICJhdXRocyI6", _BASE64, 20),
     *_rows("artifactory", "AKCp", _ALNUM, 69, 69),
     *_rows("artifactory", "cmVmd", _ALNUM, 59, 59),
     *_rows("circleci", "CCIPAT_ CCIPRJ_", _WORD, 40),
@@ -87,6 +89,10 @@ FORMATS: tuple[TokenFormat, ...] = (
     *_rows("pulumi", "pul-", _HEX, 40, 40),
     *_rows("infracost", "ico-", _ALNUM, 32, 32),
     *_rows("encoded-jwt", "ZXlK", _BASE64 + r"_\-", 60),
+    *_rows("encoded-key", "LS0tLS1CRUdJTiBQUklWQVRF LS0tLS1CRUdJTiBSU0EgUFJJVkFUR LS0tLS1CRUdJTiBFQyBQUklWQVRF", _BASE64, 40),
+    *_rows("encoded-key", "LS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVEUg LS0tLS1CRUdJTiBFTkNSWVBURUQgUFJJVkFUR", _BASE64, 40),
+    *_rows("encoded-key", "eyJ0eXBlIjogInNlcnZpY2VfYWNjb3VudCIs ewogICJ0eXBlIjogInNlcnZpY2VfYWNjb3VudCIs", _BASE64, 40),
+    *_rows("encoded-key", "eyJ0eXBlIjoic2VydmljZV9hY2NvdW50Iiw", _BASE64, 40),
     # clouds and hosts
     *_rows("aws", "ABSK", _BASE64, 109),
     *_rows("aws", "bedrock-api-key-", _BASE64, 28),
@@ -199,7 +205,7 @@ FORMATS: tuple[TokenFormat, ...] = (
     *_rows("typeform", "tfp_", _DOTTED, 59),
     *_rows("readme", "rdme_", _LOWER, 70),
     *_rows("frameio", "fio-u-", _URL + "=", 64),
-    *_rows("authress", "sc_ ext_ scauth_ authress_", _DOTTED, 60),
+    *_rows("authress", ".acc_ .acc-", _DOTTED + "+/", 41, before=(11, 46), alphabet_before=_WORD + "."),
     *_rows("settlemint", "sm_aat_ sm_pat_ sm_sat_", _ALNUM, 16, 16),
     *_rows("launchdarkly", "sdk-", _HEX + "-", 36, 36),
     *_rows("adobe", "p8e-", _LOWER, 32, 32),
@@ -244,9 +250,11 @@ def _finder(form: TokenFormat) -> Find:
         stop = text.run(_pattern(form.alphabet), first, limit)
         if stop - first < fewest or (most and (stop - first > most or body[stop : stop + 1].isalnum())):
             return max(stop, at + 1)
-        if stop - first > fewest and body[stop - 1] == _FULL_STOP:
-            stop -= 1
         if not form.distinct or _is_random(body[start:at] + body[first:stop], form.distinct):
+            if stop - first == limit:
+                stop = text.run(_pattern(form.alphabet), stop, _LONGEST_REST)
+            if stop - first > fewest and body[stop - 1] == _FULL_STOP:
+                stop -= 1
             spans.append((first if form.is_public else start, stop))
         return max(stop, at + 1)
 

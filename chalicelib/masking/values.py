@@ -25,6 +25,7 @@ WINDOW_BYTES = 1 << 16
 """Searched at once; the matches of one window are in memory."""
 _BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_")
 _MOST_PADDING = 2
+_LARGE_BYTES = 1 << 15
 _LAST_BACKSLASHES = re.compile(rb"(?:\\\\|\\(?![\"'])|%(?:25)*5[cC]|&(?:amp;)*(?:#92|#[xX]5[cC]|bsol);)*+")
 """At the end of a value. The last of an odd number before a quote belongs to the quote."""
 _Find = Callable[[Automaton, int, int], list[tuple[int, int, int]]]
@@ -193,7 +194,7 @@ def _is_covered(
 
 
 def _automaton(words: Sequence[bytes]) -> Automaton:
-    """Imported on first use: rules without values do not load the package."""
-    from ahocorasick_rs import BytesAhoCorasick
+    """Imported on first use: rules without values do not load the package. Long values are in the form that takes least memory."""
+    from ahocorasick_rs import BytesAhoCorasick, Implementation
 
-    return BytesAhoCorasick(words)
+    return BytesAhoCorasick(words, implementation=Implementation.ContiguousNFA if sum(map(len, words)) > _LARGE_BYTES else None)

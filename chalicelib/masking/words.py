@@ -16,7 +16,10 @@ _WHOSE_KEY = (
 )  # fmt: skip
 """Whose key is secret, as in ``api_key``."""
 KEYS = tuple(f"{whose}{between}key".encode() for whose in _WHOSE_KEY for between in ("", "_", "-", ".", " "))
-WORDS = (b"password", b"passwd", b"passphrase", b"passcode", b"_pass", b"pwd", b"secret", b"token")
+QUOTED = (b'"pass"', b"'pass'", rb"\"pass\"")
+"""Names that are secret only between quotes, as in a profile of dbt."""
+REGISTRIES = (b'"auth"', rb"\"auth\"")
+WORDS = (b"password", b"passwd", b"passphrase", b"passcode", b"_pass", b"pwd", b"secret", b"token", *QUOTED)
 
 
 def may_name_secrets(name: str) -> bool:

@@ -89,6 +89,10 @@ def masked(text: str) -> str:
         ("SECRET_ACCESS_KEY 'x', SECRET 'y'", "SECRET_ACCESS_KEY '***password***', SECRET '***password***'"),
         ("aws configure set aws_secret_access_key x", "aws configure set aws_secret_access_key ***password***"),
         ("<name>fs.s3a.secret.key</name><value>x</value>", "<name>fs.s3a.secret.key</name><value>***password***</value>"),
+        ('{"pass": "x", "n": {\\"pass\\":\\"y\\"}}', '{"pass": "***password***", "n": {\\"pass\\":\\"***password***\\"}}'),
+        ('{"auths": {"r": {"auth": "bWU6aHVudGVyMg=="}}}', '{"auths": {"r": {"auth": "***password***"}}}'),
+        (f"curl -u me:{'0aB1' * 400} x", "curl -u me:***password*** x"),
+        (f"t hvs.{'0aB1c2' * 900} x", "t ***vault-token*** x"),
         # lists and objects
         ("['psql', '--password', 'x y', '-q']", "['psql', '--password', '***password***', '-q']"),
         ("['mysql', '-phunter2', 'db']", "['mysql', '-p***password***', 'db']"),
@@ -144,6 +148,7 @@ def test_a_secret_is_masked(text: str, expected: str) -> None:
         "the token: [main] started; token: {}; secret: []; unexpected token: }; io.jsonwebtoken:api",
         "password=self.password a.account_key = b.account_key token = get_token(client) password=os.getenv('X') secret=arn:aws:ssm:1",
         "root |-- token: string (nullable) struct<token:string,api_key:array<string>> [('password', 'varchar(20)')]",
+        '{"pass": 3, "auth": "basic", "auth": "0a1b2c3d"} ext_orders_customer_addresses_history_snapshot_daily_full_load_2026_11_21.parquet',
         "  + password = (sensitive value) token = (known after apply) password: !Ref Pw",
         "https://someone@host/x abfss://raw-data-2026-landing@account/x git@github.com:a/b.git http://averylongusername@h",
         "cookie: yes, please; cookies=3; signature=f(x); method signature: (int) -> str; sig=5",

@@ -188,6 +188,7 @@ def test_end_of_a_private_key_is_seen_far_behind_other_texts() -> None:
         ({"password": [{"name": "x"}]}, {"password": [{"name": "***password***"}]}),
         ({"password": {"value": "x", "n": {"m": [7]}}}, {"password": {"value": "***password***", "n": {"m": ["***password***"]}}}),
         ({"env": [{"name": "DB_PASSWORD", "value": "x"}]}, {"env": [{"name": "DB_PASSWORD", "value": "***password***"}]}),
+        ({"Key": "DB_PASSWORD", "Value": "x"}, {"Key": "DB_PASSWORD", "Value": "***password***"}),
         ({"labels": {"name": "team", "value": "x"}}, {"labels": {"name": "team", "value": "x"}}),
         ({"a": {"token": "x y"}}, {"a": {"token": "***password***"}}),
         ({"secret_name": "x", "n": 5}, {"secret_name": "x", "n": 5}),

@@ -16,6 +16,7 @@ except ImportError:
         """Of no effect here."""
 
         DFA = "dfa"
+        ContiguousNFA = "contiguous nfa"
 
     class BytesAhoCorasick:  # type: ignore[no-redef]
         """The part of ``ahocorasick_rs`` that masking uses. Time: one ``find`` for each word."""

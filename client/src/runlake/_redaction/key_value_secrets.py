@@ -12,6 +12,7 @@ import re
 from functools import cache
 
 from runlake._redaction.text import BASE64, Span, Text, run_pattern
+from runlake._redaction.words import QUOTED
 
 _PAGES = (
     b"next", b"page", b"paging", b"pagination", b"continuation", b"resume", b"sync", b"delta", b"idempotency", b"fencing", b"cancellation",
@@ -221,7 +222,7 @@ def _bare(text: Text, start: int, word: bytes, before: bytes) -> Span:
     if b"(" in value and (call := text.match(_CALLED, start, _NAME_LETTERS)):  # SecretStr('x'), but not getenv('NAME')
         is_read = any(verb in call["name"].lower() for verb in _READS)
         return (end, end) if is_read or not call["quote"] else _quoted(text, call.end(), call["quote"])
-    if is_example(value) or (word.startswith(b"account") and value.isdigit()) or _is_name(value, word, before):
+    if is_example(value) or (value.isdigit() and word.startswith((b"account", *QUOTED))) or _is_name(value, word, before):
         return end, end
     return start, start + len(value)
 

@@ -17,7 +17,9 @@ from runlake._redaction.text import Span, Text
 from runlake._redaction.token_formats import TokenFormat, finders_of_tokens
 from runlake._redaction.words import KEYS, WORDS
 
-FORMATS: tuple[TokenFormat, ...] = ()
+FORMATS: tuple[TokenFormat, ...] = tuple(
+    TokenFormat("authress", literal, r"A-Za-z0-9_\-.=", 60) for literal in ("sc_", "ext_", "scauth_", "authress_")
+)
 """Rows of the table of tokens as they were."""
 
 
