@@ -62,7 +62,8 @@ class Builder:
         self._committer = Committer(files, spec.layout)
         self._explanations = RecordedExplanations(runs, now_s)
         self._runs = NewRuns(spec.options, self._explanations, now_s, live=spec.live)
-        self._marked = MarkedRows(files, self._committer, clients_of(spec.options)[0].store, spec.layout.buckets, now_s)
+        logs, begun_ms = clients_of(spec.options)[0].store, int(now_s() * 1000)
+        self._marked = MarkedRows(files, self._committer, logs, spec.layout.buckets, now_s, begun_ms)
         self._problems: Tally = tally(session.sparkContext)
         self._requests: Tally = tally(session.sparkContext)
 

@@ -35,19 +35,21 @@ _MARGIN_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class MarkedRows:
-    """``store``: the bucket of logs, which has the marks. Raises DamagedLogError if the ledger and the files contradict each other."""
+    """``store``: the bucket of logs, which has the marks. ``begun_ms``: when this job began; rows that it adds may be of runs that were marked
+    since, also if another job has recorded a later time. Raises DamagedLogError if the ledger and the files contradict each other."""
 
     files: Files
     committer: Committer
     store: ObjectStore
     buckets: int
     now_s: Callable[[], float]
+    begun_ms: int
 
     def remove(self) -> Entry | None:
         """Commit the removal of rows from up to ``MAX_FILES`` files; None if there are none. Reads all files of the runs' buckets, if there are
         new marks. Raises CommitConflictError."""
         began_ms = int(self.now_s() * 1000)
-        marked = frozenset(marked_runs(self.store, since_ms=self._done_ms() - _MARGIN_MS))
+        marked = frozenset(marked_runs(self.store, since_ms=min(self._done_ms(), self.begun_ms) - _MARGIN_MS))
         if not marked:
             return None
         state = self.committer.settled()
