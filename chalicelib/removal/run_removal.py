@@ -297,15 +297,17 @@ class RunRemoval:
             self._writer.tails.check_deleted(run)
         except RunDeletedError:
             return find_mark(self._store, run) or mark
-        objects = list(list_all(self._store, self._layout.run_prefix(run)))
+        page, started_ms = self._store.list(self._layout.run_prefix(run)), self._started_ms(run)
         known = self._registration(run)
         if known is None or known.order is None:
-            times = [each.last_modified_ms for each in objects] + [ms for ms in [self._started_ms(run)] if ms]
+            is_enough = started_ms or not page.truncated
+            objects = page.objects if is_enough else list_all(self._store, self._layout.run_prefix(run))
+            times = [each.last_modified_ms for each in objects] + [ms for ms in [started_ms] if ms]
             order = DeletionOrder(mark.by, mark.why)
             self._database.put_many([Registration(run, min(times, default=0), mark.deleted_ms, order).put()])
         self._generations.mark_runs(run.fqn, [run.run_id])
         mark = put_mark(self._store, mark)
-        if objects:
+        if page.objects:
             self._seal(run)
             self._put_marker(run)
         put_rows(mark, self._runs, self._index)
@@ -344,7 +346,8 @@ class RunRemoval:
     def _remove(self, registration: Registration, deadline: Deadline) -> bool:
         """Whether nothing is left of the run."""
         run, is_expiry = registration.run, registration.order is None
-        objects = list(list_all(self._store, self._layout.run_prefix(run)))
+        prefixes = [self._layout.run_prefix(run)] if is_expiry else [self._layout.logs(run), self._layout.segments(run)]
+        objects = [each for prefix in prefixes for each in list_all(self._store, prefix)]
         if is_expiry:
             if self._is_another(registration, objects):
                 return self._unregister(registration, Counter())

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import islice
 
 from chalicelib.deadline import Deadline
 from chalicelib.pipelines.dead_letters import dead_prefixes
@@ -125,10 +126,11 @@ class RunSteps:
             work.counts["versions"] += len(versions)
 
     def _delete_below(self, work: RemovalPass, kind: str, *prefixes: str) -> None:
+        kept = work.last | work.emptied
         for prefix in prefixes:
-            keys = [each.key for each in list_all(self._store, prefix) if each.key not in work.last | work.emptied]
-            for first in range(0, len(keys), _AT_ONCE):
+            listed = list_all(self._store, prefix)
+            while page := list(islice(listed, _AT_ONCE)):
                 work.deadline.check()
-                some = keys[first : first + _AT_ONCE]
-                delete_all(self._store, some)
-                work.counts[kind] += len(some)
+                keys = [each.key for each in page if each.key not in kept]
+                delete_all(self._store, keys)
+                work.counts[kind] += len(keys)

@@ -372,13 +372,19 @@ def test_pipeline_is_deleted_and_its_name_is_used_again() -> None:
 
 
 @pytest.mark.parametrize(("name", "runs"), [("/runs/r1", (RUN, LATER, OTHER)), ("", ())])
-def test_deletion_of_large_run_or_pipeline_ends_in_several_calls(name: str, runs: Sequence[Run]) -> None:
+def test_deletion_of_large_run_or_pipeline_ends_in_several_calls(
+    name: str, runs: Sequence[Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in ("tests.support.object_store.MAX_LISTED", "chalicelib.removal.run_steps._AT_ONCE"):
+        monkeypatch.setattr(each, 20)
     archive = Archive(runs)
     for number in range(0 if runs else 8):
         append(archive.world, Run("svc.flow", f"r{number}"))
+    for number in range(600 if runs else 0):
+        archive.world.store.put(f"{archive.world.layout.run_prefix(RUN)}events/{number}", b"", PutOptions())
 
     def slow(operation: str, request: Any) -> Any:
-        archive.world.clock.advance(0.2)
+        archive.world.clock.advance(1.5 if runs and operation == "list" else 0.2)
         return request()
 
     with archive.installed(slow):
