@@ -257,6 +257,14 @@ def test_deletion_in_progress_includes_the_shared_log_after_a_permitted_request(
     assert {key for key in stored(world) if not key.startswith(MARKS)} == set()
 
 
+@pytest.mark.parametrize(("grant", "status"), [(SPELLING, 403), ("team*", 200)])
+def test_run_with_a_shared_log_is_deleted_with_permission_for_every_spelling(world: World, grant: str, status: int) -> None:
+    put(world, "partial.txt")
+    path, token = f"/v1/catalog/pipelines/{SPELLING}/runs/run-1", bearer(ISSUER.granted(logs_delete=[grant]))
+    assert call("DELETE", path, None, token).status == status
+    assert (find_mark(world.store, Run(SPELLING, "run-1")) is None) == (status == 403)
+
+
 def test_shared_log_that_the_run_continues_is_deleted_with_it(world: World) -> None:
     put(world, "partial.txt")
     assert append(SPELLING, "more\n", "*").json["line"] == 1

@@ -231,6 +231,7 @@ def test_deletion_stopped_at_every_call_ends_the_same(moment: str, is_repeated: 
             for _ in range(2 * (is_repeated or is_begun)):
                 if is_repeated:
                     delete()
+                    assert get("svc.flow/r1").status == 410
                 composition.services().removal.resume(Deadline(archive.world.clock))
                 archive.world.clock.advance(SECONDS_UNTIL_SETTLED)
             if is_repeated or is_begun:
@@ -351,6 +352,12 @@ def test_deletion_of_unknown_run_or_with_long_reason_is_refused() -> None:
     with installed(World(), runs=InMemoryRunCatalog()):
         assert delete().status == call("DELETE", f"{CATALOG}/svc.flow").status == 404
         assert call("DELETE", f"{CATALOG}/svc.flow/runs/r1?reason={'x' * 501}").status == 400
+
+
+def test_later_attempts_of_an_expired_run_are_deleted() -> None:
+    archive = Archive((LATER,))
+    with archive.installed():
+        assert delete().status == 200 and archive.left() == []
 
 
 def test_pipeline_is_deleted_and_its_name_is_used_again() -> None:
