@@ -49,7 +49,7 @@ def encoded_forms(value: bytes) -> frozenset[EncodedForm]:
 
 
 def _read(value: bytes, text: str) -> Iterator[bytes]:
-    """The value without its escapes, with changed quotes and blanks. A value of few other characters in the commonest escapes."""
+    """The value without its escapes, with changed quotes and blanks; if it is too short then, in the commonest escapes only."""
     read = unescaped(value)
     if len(read) < _FEWEST_LETTERS:
         escaped = (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], quote(text, safe=""), escape(text))

@@ -12,7 +12,7 @@ MIN_REMAINING_S = 10.0
 
 
 def maintain_pipeline_files(services: Services, remaining_ms: int) -> dict[str, int]:
-    """Run maintenance until the function's time ends; the next hour continues. Errors are logged and do not fail the sweep."""
+    """Run all of it until the function's time ends; the next hour continues. Errors are logged and do not fail the sweep."""
     if remaining_ms / 1000 < MIN_REMAINING_S:
         return {}
     deadline, removed = Deadline(services.clock, remaining_ms / 1000 - STOP_BEFORE_S), 0
@@ -32,5 +32,5 @@ def maintain_pipeline_files(services: Services, remaining_ms: int) -> dict[str, 
         "bytes_let_go": sum(each.removed_bytes for each in retention.values()),
     }
     if any(done.values()):
-        logger.info("removed files of pipelines", extra=done)
+        logger.info("removed runs, or files of pipelines", extra=done)
     return done
