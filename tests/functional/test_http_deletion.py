@@ -387,7 +387,7 @@ def test_deletion_of_large_run_or_pipeline_ends_in_several_calls(
     archive = Archive(runs)
     for number in range(0 if runs else 8):
         append(archive.world, Run("svc.flow", f"r{number}"))
-    for number in range(600 if runs else 0):
+    for number in range(400 if runs else 0):
         archive.world.store.put(f"{archive.world.layout.run_prefix(RUN)}events/{number}", b"", PutOptions())
 
     def slow(operation: str, request: Any) -> Any:
