@@ -95,7 +95,10 @@ def _answer(
 
 
 def _order(request: ApiRequest) -> DeletionOrder:
-    return DeletionOrder(gate.principal().name, _reason(request.query))
+    reason = _reason(request.query)
+    if reason:
+        reason = request.services.masker.mask(request.names["fqn"], reason.encode(errors="replace")).body.decode()
+    return DeletionOrder(gate.principal().name, reason)
 
 
 def _reason(query: Mapping[str, str]) -> str | None:
