@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import re
 
-from chalicelib.masking.text import Span, Text
-from chalicelib.masking.words import PEM, PUTTY
+from chalicelib.masking.text import BASE64, Span, Text, run_pattern
+from chalicelib.masking.words import MASKED_KEY, PEM, PUTTY
 
 LONGEST_KEY_BYTES = 16 * 1024
 (_BEGIN, _END), _HYPHENS = PEM, b"-----"
 _MOST_LABEL = 60
 _PUTTY_HEAD = re.compile(rb"[ \t]{0,8}+\d{1,4}+\r?\n")
 _PUTTY_LINES = re.compile(rb"(?:[A-Za-z0-9+/=]++(?:\r?\n|\Z))*+")
+_LINE_END = run_pattern(rb"\r\n")
+_KEY_LINES = re.compile(rb"(?:[A-Za-z0-9+/=]++\r?\n)*+")
+_FEWEST_LETTERS = 32
 _ATTACHED = re.compile(rb"[A-Za-z0-9_.-]*+")
 """What follows a marker without a blank: otherwise a token there would be one only after the marker is masked."""
 _LABELS = (b"private key", b"private key block")
@@ -47,6 +50,20 @@ def putty_keys(text: Text, at: int, _: int, spans: list[Span]) -> int:
     if end > head.end():
         spans.append((head.end(), end))
     return end
+
+
+def keys_between_markers(text: Text, at: int, _: int, spans: list[Span]) -> int:
+    """The lines between two markers, of a key whose writer masked each line alone: only its first and its last line."""
+    behind = at + len(MASKED_KEY[0])
+    head = text.run(_LINE_END, behind, 2)
+    end = text.run(_KEY_LINES, head, LONGEST_KEY_BYTES)
+    if (
+        head + _FEWEST_LETTERS < end
+        and text.run(BASE64, head, _FEWEST_LETTERS) == head + _FEWEST_LETTERS
+        and text.body.startswith(MASKED_KEY[0], end)
+    ):
+        spans.append((head, end))
+    return max(end, behind)
 
 
 def _end_marker(text: Text, start: int, end: int) -> int:

@@ -128,6 +128,7 @@ class _Deferred:
 def _finders() -> Iterator[tuple[str, tuple[bytes, ...], Find]]:
     yield "private-key", words.PEM, _Deferred(_pem, "private_keys")
     yield "private-key", words.PUTTY, _Deferred(_pem, "putty_keys")
+    yield "private-key", words.MASKED_KEY, _Deferred(_pem, "keys_between_markers")
     yield "aws-secret-key", (b"secret",), _Deferred(_pairs, "aws_secret_keys")
     yield "aws-secret-key", words.ACCESS_KEY_KINDS, _Deferred(_credentials, "secrets_after_access_keys")
     yield "aws-access-key-id", words.ACCESS_KEY_KINDS, _Deferred(_credentials, "access_key_ids")

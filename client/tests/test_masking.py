@@ -86,6 +86,17 @@ def test_secret_in_an_endless_line_is_masked() -> None:
     assert any(pieces) and b"".join([*pieces, stream.end()]) == mask.bytes(line)
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_private_key_that_comes_line_by_line_is_masked(newline: str) -> None:
+    mask, kind = Mask(), "RSA PRIVATE KEY"
+    text = f"a|-----BEGIN {kind}-----|MIIB|AAA=|-----END {kind}-----|b|".replace("|", newline).encode()
+    stream = mask.stream()
+    assert b"".join([*map(stream.put, text.splitlines(keepends=True)), stream.end()]) == mask.bytes(text)
+    endless, stream = f"-----BEGIN {kind}-----\n".encode() + b"words of a log\n" * 2000, mask.stream()
+    left = b"".join(map(stream.put, endless.splitlines(keepends=True)))
+    assert left.endswith(b"words of a log\n") and left.count(b"\n") == 2001
+
+
 @examples(deadline=None, max_examples=50)
 @given(st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, unique=True), st.text("abc"))
 def test_search_without_the_package_finds_the_same(words: list[str], text: str) -> None:

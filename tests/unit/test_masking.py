@@ -23,6 +23,9 @@ ID, SECRET = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dGhlIHNpZ25hdHVyZQ"
 
 
+M = "***private-key***"
+
+
 def masked(text: str) -> str:
     return mask(text.encode(), ALL).body.decode()
 
@@ -174,6 +177,7 @@ def test_value_on_other_lines_is_masked() -> None:
         "- --password\n- a\n": "- --password\n- ***password***\n",
         "run --password \\\n  a\n": "run --password \\\n  ***password***\n",
         "Private-Lines: 2\nAAAA\nBBBB\nPrivate-MAC: 0\n": "Private-Lines: 2\n***private-key***\n***private-key***\nPrivate-MAC: 0\n",
+        f"{M}\n{'MIIB' * 16}\nAAA=\n{M}\nab\n{M}\n": f"{M}\n{M}\n{M}\n{M}\nab\n{M}\n",
         "curl -X POST \\\n  -u me:a x\n": "curl -X POST \\\n  -u me:***password*** x\n",
     }.items():
         assert masked(text) == expected
@@ -182,9 +186,6 @@ def test_value_on_other_lines_is_masked() -> None:
 
 def key(kind: str = "RSA PRIVATE KEY", newline: str = "\n", lines: int = 3) -> str:
     return newline.join([f"-----BEGIN {kind}-----", *["MIIEpAIBAAKCAQEA" * 4] * lines, "abc=", f"-----END {kind}-----"])
-
-
-M = "***private-key***"
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ _VENDOR_TOKEN = "vendor-token"
 _LONGEST_PENDING_BYTES, _OVERLAP_BYTES = 128 * 1024, 16 * 1024
 """Of a line without an end: it is masked in parts, each with the end of the part before."""
 _Bytes = bytes  # a method of a class has this name
+_BEGIN, _END = b"-----BEGIN ", b"-----END "
 _is_reported = False
 
 
@@ -120,11 +121,14 @@ class Mask:
 
 
 class StreamMask:
-    """Masks a stream: an unfinished line waits for the next piece. Memory: a part of such a line. Not thread-safe."""
+    """Masks a stream: an unfinished line waits for the next piece, and a private key goes on in it. Memory: a part of such a line. Not
+    thread-safe."""
 
     def __init__(self, masked: Callable[[bytes], Masked] | None) -> None:
         self._masked = masked
         self._pending = bytearray()
+        self._key, self._key_bytes = b"", 0
+        """The first line of a private key whose end has not come, and how much of it has."""
 
     def put(self, piece: bytes) -> bytes:
         """Add a piece, and return the masked bytes that no later piece can change."""
@@ -144,9 +148,11 @@ class StreamMask:
 
     def _emit(self, mask: Callable[[bytes], Masked], end: int) -> bytes:
         """The masked bytes up to ``end``, or to the beginning of a secret that is there; the rest is pending."""
-        unfinished = self._pending[end - 1 : end] != b"\n"
-        masked = mask(bytes(self._pending if unfinished else self._pending[:end]))
-        shift = 0
+        unfinished, key = self._pending[end - 1 : end] != b"\n", self._key
+        text = key + bytes(self._pending if unfinished else self._pending[:end])
+        end += len(key)
+        masked = mask(text)
+        shift, secret = 0, b""
         for first, last, length in masked.edits:
             if first >= end:
                 break
@@ -155,8 +161,22 @@ class StreamMask:
                 if first:
                     break
             shift += length - (last - first)
-        del self._pending[:end]
-        return masked.body[: end + shift]
+            secret = text[first:last] if last == end else b""
+        self._key = _open_key(secret)
+        self._key_bytes = self._key_bytes + len(secret) if key and self._key else len(secret)
+        if self._key_bytes > _OVERLAP_BYTES:
+            self._key = b""
+        del self._pending[: end - len(key)]
+        body = masked.body[: end + shift]
+        return body[body.find(b"\n") + 1 :] if key else body
+
+
+def _open_key(secret: _Bytes) -> _Bytes:
+    """The first line of a private key that a masked text begins and does not end; empty if there is none."""
+    marks = secret.upper()
+    begin = marks.rfind(_BEGIN)
+    head = marks[begin:].splitlines()[0].rstrip() if marks.rfind(_END) < begin else b""
+    return head + b"\n" if head.endswith(b"-----") else b""
 
 
 def _values_of(secret: str) -> Iterator[bytes]:

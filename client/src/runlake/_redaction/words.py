@@ -5,6 +5,7 @@ from __future__ import annotations
 
 PEM = (b"-----begin ", b"-----end ")
 PUTTY = (b"private-lines:",)
+MASKED_KEY = (b"***private-key***",)
 ACCESS_KEY_KINDS = (b"akia", b"asia", b"abia", b"acca")
 SIGNATURES = (b"signature=", b"sig=")
 COMMANDS = (
