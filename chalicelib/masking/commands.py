@@ -25,6 +25,8 @@ _OPTIONS = {
     b"podman login": _OPTION + rb"-p" + _TO + _VALUE,
     b"sqlcmd": _OPTION + rb"-P" + _TO + _VALUE,
     b"mongo": _OPTION + rb"-p" + _APART + _VALUE,
+    b"keytool": _OPTION + rb"-(?:src|dest)?(?:store|key)pass" + _APART + _VALUE,
+    b"openssl": _OPTION + rb"-pass(?:in|out)?" + _APART + rb"[\"']?pass:" + _VALUE,
     b"beeline": _OPTION + rb"-p" + _APART + _VALUE,
     b"sqlplus": rb"[ \t](?:-[a-zA-Z]{1,8}[ \t]{1,4}){0,4}" + _VALUE,
 }
@@ -43,6 +45,7 @@ _IDENTIFIED = re.compile(
     rb"[ \t]{1,8}+(?:with[ \t]{1,8}+[\w\"'`]{1,64}+[ \t]{1,8}+)?(?:by|as)[ \t]{1,8}+(?:password[ \t]{1,8}+)?"
     rb"(?:'(?P<single>[^'\n]{1,200}+)|\"(?P<double>[^\"\n]{1,200}+)|(?P<bare>[^\s;'\"]{1,200}+))"
 )
+_OF_USERS = (b"create user ", b"alter user ")
 _IDENTIFIED_BYTES = 320
 
 
@@ -92,7 +95,8 @@ def identified_by(text: Text, at: int, _: int, spans: list[Span]) -> int:
     clause = text.match_any_case(_IDENTIFIED, start, _IDENTIFIED_BYTES)
     if clause:
         first, last = clause.span(clause.lastgroup or 0)
-        is_prose = clause.lastgroup == "bare" and not text.body.startswith(b"IDENTIFIED", at)
+        is_statement = text.body.startswith(b"IDENTIFIED", at) or any(each in text.before(at, 80) for each in _OF_USERS)
+        is_prose = clause.lastgroup == "bare" and not is_statement
         if not is_prose and not is_example(text.body[first:last]):
             spans.append((first, last))
     return start

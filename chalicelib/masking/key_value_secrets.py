@@ -61,6 +61,8 @@ _QUOTED = {
     b"'": re.compile(rb"(?:[^'\\\n]++|\\[^\n]|'')*+"),
 }
 _QUOTED_IN_QUOTES = re.compile(rb"(?:[^\\\n]++|\\(?![\\\"']))*+")
+_CHANGE = re.compile(rb"\" -> \"")
+_COUNT_DIGITS = 7
 _BRACED = run_pattern(rb"^}\n")
 _CALLED = re.compile(rb"(?P<name>[A-Za-z_][\w.]{0,48}+)\((?:[bfru]?(?P<quote>[\"'])|[\w.]{0,48}+\))")
 _READS = (b"get", b"env", b"secret_value", b"read", b"load", b"var", b"lookup", b"prompt", b"input", b"dtype")
@@ -100,6 +102,9 @@ def passwords(word: bytes, text: Text, at: int, _: int, spans: list[Span]) -> in
     start, end = _value(text, word, at)
     if start < end:
         if word != b"pwd" or not text.body.startswith(b"/", start):  # PWD=/home/me
+            spans.append((start, end))
+        if change := text.match(_CHANGE, end, _CALL_BYTES):  # a plan of Terraform
+            start, end = _quoted(text, change.end(), b'"')
             spans.append((start, end))
         return end
     if text.body[start : start + 1] in (b"[", b"{") and text.body[start - 1] in b":= \t":
@@ -221,9 +226,14 @@ def _bare(text: Text, start: int, word: bytes, before: bytes) -> Span:
     if b"(" in value and (call := text.match(_CALLED, start, _NAME_LETTERS)):  # SecretStr('x'), but not getenv('NAME')
         is_read = any(verb in call["name"].lower() for verb in _READS)
         return (end, end) if is_read or not call["quote"] else _quoted(text, call.end(), call["quote"])
-    if is_example(value) or (value.isdigit() and word.startswith((b"account", *QUOTED))) or _is_name(value, word, before):
+    if is_example(value) or _is_number(value, word) or _is_name(value, word, before):
         return end, end
     return start, start + len(value)
+
+
+def _is_number(value: bytes, word: bytes) -> bool:
+    """Whether the value is an id or a count, such as the tokens of a prompt."""
+    return value.isdigit() and (word.startswith((b"account", *QUOTED)) or (word == b"token" and len(value) <= _COUNT_DIGITS))
 
 
 def _is_name(value: bytes, word: bytes, before: bytes) -> bool:

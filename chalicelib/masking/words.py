@@ -9,7 +9,7 @@ ACCESS_KEY_KINDS = (b"akia", b"asia", b"abia", b"acca")
 SIGNATURES = (b"signature=", b"sig=")
 COMMANDS = (
     b"curl", b"wget", b"mysql", b"mariadb", b"sshpass", b"redis-cli", b"docker login", b"podman login", b"sqlplus", b"sqlcmd", b"mongo",
-    b"beeline",
+    b"beeline", b"keytool", b"openssl",
 )  # fmt: skip
 _WHOSE_KEY = (
     "api", "access", "account", "private", "secret", "shared", "signing", "encryption", "app", "application", "license", "master",
