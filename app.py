@@ -1,5 +1,5 @@
-"""Entry points of the functions: the REST API (``app``), its ``authorize``, ``ingest``, ``compact``, ``sweep`` and ``pipelines``. Entry
-points only; each function imports lazily."""
+"""Entry points of the functions: the REST API (``app``), its ``authorize``, the API of jobs that sign their requests (``job_api``), ``ingest``,
+``compact``, ``sweep`` and ``pipelines``. Entry points only; each function imports lazily."""
 
 import os
 from typing import Any
@@ -8,7 +8,7 @@ from chalice.app import AuthRequest, AuthResponse, Chalice, CloudWatchEvent, Rat
 
 from chalicelib import composition
 from chalicelib.observability import invocation, trace_recorder
-from chalicelib.routes import authorizer, chalice_adapter
+from chalicelib.routes import authorizer, chalice_adapter, function_url
 
 app = Chalice(app_name="runlake", configure_logs=False)
 chalice_adapter.register(app)
@@ -19,6 +19,12 @@ def authorize(request: AuthRequest) -> AuthResponse:
     """The gateway's authorizer: verifies a token before the API function is invoked."""
     with invocation("authorize", None):  # refusals count in its metrics
         return authorizer.authorize(request)
+
+
+@app.lambda_function(name="job_api")
+def job_api(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """The API behind a function URL."""
+    return function_url.handle(event, context)
 
 
 @app.on_sqs_message(queue="ingest", batch_size=10)
@@ -60,8 +66,10 @@ def pipelines(event: CloudWatchEvent) -> dict[str, str]:
         return work_pipelines(composition.services(), _remaining_ms(event), _worker(event))
 
 
+_API = ("authenticator", "masker", "finalizer", "reader", "events.log", "events.router", "events.plugin_problems")
 _NEEDED = {
-    "app.app": ("authenticator", "masker", "finalizer", "reader", "events.log", "events.router", "events.plugin_problems"),
+    "app.app": _API,
+    "app.job_api": _API,
     "app.authorize": ("authenticator",),
     "app.ingest": ("registration", "events.indexing"),
     "app.compact": ("finalizer", "reader"),
@@ -82,7 +90,7 @@ def _remaining_ms(event: CloudWatchEvent | SQSEvent) -> int:
 
 def _prepare(handler: str) -> None:
     services = composition.services()
-    if handler == "app.app":
+    if handler in ("app.app", "app.job_api"):
         services.settings.check_keys()
     services.prepare(*_NEEDED.get(handler, ()))
 

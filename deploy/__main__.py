@@ -59,7 +59,8 @@ def _proposed(arguments: argparse.Namespace, account: Account, stacks: Stacks) -
     stage, overrides = account.stage(arguments), assignments(arguments.parameter)
     package.ensure_packaged(stage.architecture)
     effective = stacks.parameters(stage.stack) | stage.parameters | overrides
-    rules.check(yaml.safe_load(package.TEMPLATE.read_text()), effective, str(stage_file(arguments.stage)))
+    template = yaml.safe_load(package.TEMPLATE.read_text())
+    rules.check(template, effective, str(stage_file(arguments.stage)), account.session.region_name)
     uploaded = upload(account.client("s3"), stage, account.session.region_name, package.TEMPLATE, package.ZIP)
     if overrides:
         _say(f"parameters of this deployment: {format_assignments(dict.fromkeys(overrides, '…'))}")

@@ -10,10 +10,11 @@ from chalicelib.events.options import problems_of_document
 from deploy.errors import DeployError
 
 
-def check(template: Mapping[str, Any], parameters: Mapping[str, str], stage_file: str) -> None:
+def check(template: Mapping[str, Any], parameters: Mapping[str, str], stage_file: str, region: str = "") -> None:
     """Raises DeployError with every failed assertion. ``template``: the packaged one; ``parameters``: those of the deployment, the
     rest have their defaults."""
-    values = {name: str(each.get("Default", "")) for name, each in template["Parameters"].items()} | dict(parameters)
+    defaults = {name: str(each.get("Default", "")) for name, each in template["Parameters"].items()}
+    values = defaults | dict(parameters) | {"AWS::Region": region}
     failed = [
         assertion["AssertDescription"]
         for rule in template.get("Rules", {}).values()
@@ -42,6 +43,9 @@ def _holds(condition: Any, values: Mapping[str, str]) -> bool:
     if function == "Fn::Equals":
         one, other = (_value(argument, values) for argument in arguments)
         return one == other
+    if function == "Fn::Contains":
+        texts, text = arguments
+        return _value(text, values) in texts
     evaluated = [_holds(argument, values) for argument in arguments]
     return {"Fn::Not": lambda: not evaluated[0], "Fn::And": lambda: all(evaluated), "Fn::Or": lambda: any(evaluated)}[function]()
 

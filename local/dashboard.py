@@ -22,9 +22,10 @@ _FUNCTIONS = ("APIHandler", "Authorize", "Ingest", "Compact", "Sweep", "Pipeline
 
 
 def add_to(template: dict[str, Any]) -> None:
-    """Add the dashboard to a template. Its name contains stack and region, because dashboards of an account share one namespace."""
+    """Add the dashboard to a template. Its name contains stack and region, because dashboards of an account share one namespace. Its list
+    of alarms has no alarm that depends on a condition, which it could not refer to."""
     resources = template["Resources"]
-    alarms = [name for name, resource in resources.items() if resource["Type"] == "AWS::CloudWatch::Alarm"]
+    alarms = [name for name, each in resources.items() if each["Type"] == "AWS::CloudWatch::Alarm" and "Condition" not in each]
     resources[RESOURCE] = {
         "Type": "AWS::CloudWatch::Dashboard",
         "Properties": {

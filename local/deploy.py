@@ -26,6 +26,7 @@ _DEPLOY_TIMEOUT_S = 600.0
 _FUNCTIONS = {
     "api": "APIHandler",
     "authorize": "Authorize",
+    "job_api": "JobApi",
     "ingest": "Ingest",
     "compact": "Compact",
     "sweep": "Sweep",
@@ -142,7 +143,7 @@ def _describe(
         "report_topic_arn": outputs["ReportTopicArn"],
         "ingest_queue_url": outputs["IngestQueueUrl"],
         "dead_letter_queue_url": outputs["DeadLetterQueueUrl"],
-        "functions": {name: names[logical] for name, logical in _FUNCTIONS.items()},
+        "functions": {name: names[logical] for name, logical in _FUNCTIONS.items() if logical in names},
         "rest_api_id": outputs["RestAPIId"],
         "binary_types": client("apigateway", endpoint_url).get_rest_api(restApiId=outputs["RestAPIId"])["binaryMediaTypes"],
         "parameters": dict(parameters),

@@ -1,7 +1,8 @@
 """``make package``: ``chalice package --merge-template`` into build/, adapted to CloudFormation and Lambda.
 
-CloudFormation rejects YAML aliases, so ``sam.yaml`` is written without them, and with the dashboard and the API's authorizers. The
-zip loses boto3 and its dependencies (part of Lambda's runtime) and gains compiled modules, so that a cold start compiles nothing.
+CloudFormation rejects YAML aliases, so ``sam.yaml`` is written without them, and with the dashboard, the API's authorizers and the
+permissions of accounts. The zip loses boto3 and its dependencies (part of Lambda's runtime) and gains compiled modules, so that a cold
+start compiles nothing.
 The zip is imported once in an interpreter that has only boto3, since Chalice only warns about a missing dependency.
 """
 
@@ -21,7 +22,7 @@ from typing import Any
 
 import yaml
 
-from local import bundle, dashboard, gateway_auth, wheels
+from local import bundle, dashboard, gateway_auth, job_accounts, wheels
 from local.state import PROJECT, LocalError
 from local.terminal import show
 
@@ -64,6 +65,7 @@ def _inputs() -> Iterator[Path]:
         "local/bundle.py",
         "local/dashboard.py",
         "local/gateway_auth.py",
+        "local/job_accounts.py",
         "local/wheels.py",
     ):
         if not (PROJECT / name).exists():
@@ -98,6 +100,7 @@ def _write_template(source: Path, target: Path) -> None:
     template = yaml.safe_load(source.read_text())
     dashboard.add_to(template)
     gateway_auth.add_to(template)
+    job_accounts.add_to(template)
     target.write_text(yaml.dump(template, Dumper=_PlainDumper, sort_keys=True, width=120))
 
 

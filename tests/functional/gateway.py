@@ -1,11 +1,11 @@
-"""A gateway for tests: passes requests to the function as API Gateway does."""
+"""The two entries for tests: requests come to the functions as from API Gateway, or as from a function URL."""
 
 from __future__ import annotations
 
 import base64
 import json
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -112,6 +112,73 @@ def handled(event: dict[str, Any], context: Context | None = None) -> Answer:
     assert json.loads(json.dumps(answer)) == answer
     assert not answer.get("isBase64Encoded")
     return Answer(answer["statusCode"], answer["body"], answer["headers"])
+
+
+URL_HOST = "abcdefghijklmnopqrstuvwxyz012345.lambda-url.eu-west-1.on.aws"
+
+
+def url_event(
+    method: str,
+    url: str,
+    body: str | bytes | None = None,
+    headers: dict[str, str] | None = None,
+    cookies: Sequence[str] = (),
+    signer: str = "",
+    access_key: str = "ASIA1",
+) -> dict[str, Any]:
+    """A function URL's event, with the fields that AWS documents for ``AuthType: AWS_IAM``. ``url``: raw path and query; ``signer``: the
+    ARN of the verified signature, empty without one."""
+    path, _, query = url.partition("?")
+    http = {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "203.0.113.7", "userAgent": "agent/1"}
+    event: dict[str, Any] = {
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": path,
+        "rawQueryString": query,
+        "headers": {"host": URL_HOST, "x-forwarded-proto": "https"}
+        | {name.lower(): each for name, each in (headers or {}).items()},
+        "requestContext": {
+            "accountId": "111122223333",
+            "apiId": URL_HOST.partition(".")[0],
+            "domainName": URL_HOST,
+            "domainPrefix": URL_HOST.partition(".")[0],
+            "http": http,
+            "requestId": "request-1",
+            "routeKey": "$default",
+            "stage": "$default",
+            "time": "12/Mar/2026:19:03:58 +0000",
+            "timeEpoch": 1773342238000,
+        },
+        "isBase64Encoded": isinstance(body, bytes),
+    }
+    if signer:
+        event["requestContext"]["authorizer"] = {
+            "iam": {
+                "accessKey": access_key,
+                "accountId": "111122223333",
+                "callerId": "AROA1:session",
+                "cognitoIdentity": None,
+                "principalOrgId": "o-1",
+                "userArn": signer,
+                "userId": "AROA1:session",
+            }
+        }
+    if body is not None:
+        event["body"] = base64.b64encode(body).decode() if isinstance(body, bytes) else body
+    return event | ({"cookies": list(cookies)} if cookies else {})
+
+
+def url_handled(event: dict[str, Any]) -> Answer:
+    """Call the function behind the URL with a given event."""
+    answer = app.job_api(event, Context())
+    assert json.loads(json.dumps(answer)) == answer and answer["isBase64Encoded"] is False
+    headers = answer["headers"] | ({"Set-Cookie": answer["cookies"][0]} if "cookies" in answer else {})
+    return Answer(answer["statusCode"], answer["body"], headers)
+
+
+def url_call(method: str, url: str, body: str | bytes | None = None, **options: Any) -> Answer:
+    """Call the function behind the URL; ``options`` are those of ``url_event``."""
+    return url_handled(url_event(method, f"{STAGE}{url}", body, **options))
 
 
 def get(url: str, **options: Any) -> Answer:

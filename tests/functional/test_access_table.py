@@ -1,4 +1,5 @@
-"""Access control matrix: the response status for each principal, action and resource, for every operation. The table is written by hand.
+"""Access control matrix: the response status for each principal, action and resource, for every operation and both entries. The table is
+written by hand.
 
 An operation without a row fails a test below, so each new one needs an explicit decision on its permissions.
 """
@@ -26,7 +27,7 @@ from chalicelib.ports import Run
 from chalicelib.routes.operations import OPERATIONS, match
 from chalicelib.runlog.log_end import list_all
 from tests.functional.archive import Site, hash_of
-from tests.functional.gateway import LOGS, Answer, call, installed
+from tests.functional.gateway import LOGS, Answer, call, installed, url_call
 from tests.issuer import JWT, Issuer, bearer
 from tests.support.publisher import InMemoryPublisher
 from tests.support.samples import dead_letter
@@ -334,11 +335,25 @@ def rows() -> Iterator[Row]:
 ROWS = list(rows())
 
 
+STS = "arn:aws:sts::111122223333:assumed-role"
+POLICY = {
+    f"{STS}/{name}": {scope.replace("_", ":"): names for scope, names in grants.items()}
+    for name, grants in PRINCIPALS.items()
+    if grants is not None
+}
+"""Of jobs: each principal is a role."""
+ENTRIES: dict[str, dict[str, Any]] = {
+    "gateway": {"keys": ISSUER.read, **JWT},
+    "url": {"policy": lambda: json.dumps({"principals": POLICY}), "auth": "iam", "policy_parameter": "/policy"},
+}
+CHALLENGES = {"gateway": 'Bearer realm="runlake"', "url": 'AWS4-HMAC-SHA256 realm="runlake"'}
+
+
 @contextmanager
-def installed_site() -> Iterator[tuple[Site, dict[str, str]]]:
+def installed_site(entry: str = "gateway") -> Iterator[tuple[Site, dict[str, str]]]:
     """An API with resources of every owner, and the ids of the files."""
     world, topic = World(), InMemoryPublisher()
-    with installed(world, publisher=topic, keys=ISSUER.read, **JWT):
+    with installed(world, publisher=topic, **ENTRIES[entry]):
         site = Site(world, topic, itertools.count(1))
         ids = {name: site.file(b"x", what=f"{name}_db", work_id="w")["id"] for name in ("sales", "hr")}
         for name, run in (("log", SALES_RUN), ("hr_log", HR_RUN), ("shouted_log", SHOUTED_RUN)):
@@ -392,7 +407,13 @@ def credentials(name: str) -> dict[str, str]:
     return bearer(FORGER.granted(name, logs_read=["*"])) if name == "forger" else {}
 
 
-def asked(row: Row, ids: dict[str, str], name: str) -> Answer:
+def signer(name: str) -> str:
+    """The ARN of a role's session; empty: no signature."""
+    account = STS.replace("111122223333", "999999999999") if name == "forger" else STS
+    return f"{account}/{'root' if name == 'forger' else name}/session" if name != "nobody" else ""
+
+
+def asked(row: Row, ids: dict[str, str], name: str, entry: str = "gateway") -> Answer:
     """The response of one cell."""
     path = addressed(row.path)
     for key in sorted(ids, key=len, reverse=True):
@@ -400,18 +421,20 @@ def asked(row: Row, ids: dict[str, str], name: str) -> Answer:
     body = sent(row) if row.body and row.body.startswith("%") else row.body
     if row.path == "/v0/archive/files" and body:
         body = json.dumps(FULL | json.loads(body))
+    if entry == "url":
+        return url_call(row.method, path, body, signer=signer(name))
     return call(row.method, path, body, credentials(name))
 
 
-def asked_by_all(row: Row) -> dict[str, Answer]:
+def asked_by_all(row: Row, entry: str) -> dict[str, Answer]:
     """Requests share one API until one succeeds: a write may change the state for the next one. A refused request stores nothing."""
     answers, names = {}, list(PRINCIPALS)
     while names:
-        with installed_site() as (site, ids):
+        with installed_site(entry) as (site, ids):
             before = stored(site.world)
             for name in names.copy():
                 names.remove(name)
-                answers[name] = asked(row, ids, name)
+                answers[name] = asked(row, ids, name, entry)
                 if answers[name].status < 400 and row.method not in ("GET", "HEAD"):
                     break
                 assert answers[name].status < 400 or stored(site.world) == before
@@ -425,16 +448,30 @@ def stored(world: World) -> Any:
     return objects, world.database.written_bytes, store.get(source.partitions, f"{SALES_RUN.fqn}/{SALES_RUN.run_id}")
 
 
+OF_ROWS = pytest.mark.parametrize("row", ROWS, ids=lambda row: " ".join(filter(None, (row.method, row.path, row.body))))
+
+
 @pytest.mark.behavior("Each principal has exactly the permissions of the access table for every operation.")
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: " ".join(filter(None, (row.method, row.path, row.body))))
+@OF_ROWS
 def test_each_cell(row: Row) -> None:
-    answers = asked_by_all(row)
-    assert {name: answer.status for name, answer in answers.items()} == row.expected, answers["root"].body
+    assert_cells(row, row.expected, "gateway")
+
+
+@pytest.mark.sampled(default=40)
+@OF_ROWS
+def test_each_cell_behind_the_function_url(row: Row) -> None:
+    """There the forger is a role of another account, who may do nothing: nobody forges a signature that Lambda passes on."""
+    assert_cells(row, row.expected | {"forger": row.expected["nothing"]}, "url")
+
+
+def assert_cells(row: Row, expected: dict[str, int], entry: str) -> None:
+    answers = asked_by_all(row, entry)
+    assert {name: answer.status for name, answer in answers.items()} == expected, answers["root"].body
     for answer in answers.values():
         if answer.status in (401, 403):
             own = {"error", "status", "requestId", "timestamp", "errorMessage"} if row.path.startswith("$AGENTS") else set()
             assert answer.json.keys() - own == {"code", "message"} and answer.json["code"] == answer.status
-            assert answer.headers.get("WWW-Authenticate") == ('Bearer realm="runlake"' if answer.status == 401 else None)
+            assert answer.headers.get("WWW-Authenticate") == (CHALLENGES[entry] if answer.status == 401 else None)
         if answer.status >= 400:
             assert "secret" not in answer.body
 

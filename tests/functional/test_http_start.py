@@ -48,7 +48,9 @@ def test_on_lambda_everything_is_built_while_the_function_starts() -> None:
     assert (done.stdout.strip(), done.stderr) == ("bucket", "")
 
 
-@pytest.mark.parametrize(("handler", "starts"), [("app.app", False), ("app.compact", True), ("app.ingest", True)])
+@pytest.mark.parametrize(
+    ("handler", "starts"), [("app.app", False), ("app.job_api", False), ("app.compact", True), ("app.ingest", True)]
+)
 def test_only_the_api_needs_a_key_of_positions(handler: str, starts: bool) -> None:
     variables = {name: value for name, value in LAMBDA.items() if name != "RUNLAKE_POSITION_KEYS"}
     done = run("import app", **variables, _HANDLER=handler)

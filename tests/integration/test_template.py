@@ -11,6 +11,8 @@ from zipfile import ZipFile
 
 import pytest
 from annotated_types import Ge, Le
+from cfnlint.helpers import REGIONS
+from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 
 from chalicelib import observability
 from chalicelib.access.authorization_header import token_of
@@ -24,12 +26,15 @@ from chalicelib.settings import Settings
 from deploy import rules as deploy_rules
 from deploy.errors import DeployError
 from deploy.stages import read_stage
-from local import package
+from local import job_accounts, package
 from tests.support.template import NO_PARAMETER, TABLES, parameter_name, variable_name, what_to_add
 
 Template = dict[str, Any]
 BUCKETS = {"bucket_name": "Bucket", "archive_bucket_name": "ArchiveBucket"}
-FUNCTIONS = ("APIHandler", "Ingest", "Compact", "Sweep", "Pipelines")
+FUNCTIONS = ("APIHandler", "JobApi", "Ingest", "Compact", "Sweep", "Pipelines")
+ROLE_NAMES = {"APIHandler": "ApiRole"} | {name: f"{name}Role" for name in FUNCTIONS[1:]}
+OF_THE_API = [{"Ref": "ApiRole"}, {"Fn::If": ["HasJobUrl", {"Ref": "JobApiRole"}, {"Ref": "AWS::NoValue"}]}]
+"""The roles of both functions of the API, as policies name them."""
 
 
 def properties(template: Template, name: str) -> dict[str, Any]:
@@ -71,6 +76,7 @@ def test_tables_and_topic_reach_the_functions(template: Template) -> None:
 CREDENTIALS = {"RUNLAKE_AWS_ACCESS_KEY_ID", "RUNLAKE_AWS_SECRET_ACCESS_KEY", "RUNLAKE_AWS_SESSION_TOKEN"}
 SECRETS = {
     "APIHandler": {"RUNLAKE_POSITION_KEYS", "RUNLAKE_CURSOR_KEYS", "RUNLAKE_MASKING", "RUNLAKE_EVENTS"} | CREDENTIALS,
+    "JobApi": {"RUNLAKE_POSITION_KEYS", "RUNLAKE_CURSOR_KEYS", "RUNLAKE_MASKING", "RUNLAKE_EVENTS"} | CREDENTIALS,
     "Authorize": set(),
     "Ingest": CREDENTIALS,
     "Compact": CREDENTIALS,
@@ -299,7 +305,7 @@ def test_functions_share_their_work_over_that_table(template: Template) -> None:
 
 def test_functions_fit_their_sources(template: Template) -> None:
     assert template["Resources"]["RestAPI"]["Properties"]["EndpointConfiguration"] == "REGIONAL"
-    assert properties(template, "APIHandler")["Timeout"] == 29
+    assert properties(template, "APIHandler")["Timeout"] == properties(template, "JobApi")["Timeout"] == 29
     assert all(properties(template, name)["Timeout"] <= 900 for name in FUNCTIONS)
     assert {properties(template, name)["Runtime"] for name in FUNCTIONS} == {"python3.11"}
 
@@ -352,7 +358,7 @@ def test_permissions_for_other_systems_are_named_by_parameters(
     template: Template, name: str, role: str, actions: list[str]
 ) -> None:
     (statement,) = properties(template, f"{name}sPolicy")["PolicyDocument"]["Statement"]
-    assert properties(template, f"{name}sPolicy")["Roles"] == [{"Ref": role}]
+    assert properties(template, f"{name}sPolicy")["Roles"] == (OF_THE_API if role == "ApiRole" else [{"Ref": role}])
     assert statement["Action"] == actions and statement["Resource"] == {"Ref": f"{name}Arns"}
     assert template["Parameters"][f"{name}Arns"]["Default"] == "" and "Condition" in template["Resources"][f"{name}sPolicy"]
 
@@ -360,7 +366,7 @@ def test_permissions_for_other_systems_are_named_by_parameters(
 LOG_GROUPS = {
     "Api": "ApiHandler",
     "Authorizer": "Authorize",
-    **{name: name for name in ("Ingest", "Compact", "Sweep", "Pipelines")},
+    **{name: name for name in ("JobApi", "Ingest", "Compact", "Sweep", "Pipelines")},
 }
 
 
@@ -393,7 +399,7 @@ def test_logs_bucket_is_listed_only_by_prefix(template: Template) -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_function_has_a_role_of_its_own(template: Template, name: str) -> None:
-    role = name.removesuffix("Handler").capitalize() + "Role"
+    role = ROLE_NAMES[name]
     assert properties(template, name)["Role"] == {"Fn::GetAtt": [role, "Arn"]}
     assert properties(template, role)["ManagedPolicyArns"] == [{"Ref": "FunctionsPolicy"}]
 
@@ -452,7 +458,7 @@ def test_rights_for_other_stores_are_granted_by_parameters(
         for statement in each["Properties"]["PolicyDocument"]["Statement"]
         if statement["Resource"] == {"Ref": parameter}
     ]
-    assert granted == [([{"Ref": role}], actions)]
+    assert granted == [(OF_THE_API if role == "ApiRole" else [{"Ref": role}], actions)]
     assert template["Parameters"][parameter]["Default"] == ""
 
 
@@ -470,6 +476,96 @@ def test_shipped_stage_is_deployable_once_it_names_an_issuer(template: Template)
     issuer = {"JwtIssuer": "https://issuer.example", "JwtAudience": "*", "JwtJwksUrl": "https://issuer.example/keys"}
     deploy_rules.check(template, stage.parameters | issuer, "")
     deploy_rules.check(template, stage.parameters | {"Auth": "iam", "PolicyParameter": "/runlake/policy"}, "")
+
+
+# ---------------------------------------------------------------- the second entry, for jobs
+
+OF_THE_URL = {
+    "lambda:InvokeFunctionUrl": {"FunctionUrlAuthType": "AWS_IAM"},
+    "lambda:InvokeFunction": {"InvokedViaFunctionUrl": True},
+}
+"""What each action needs beside it, so that nobody calls the function with an event of their own."""
+
+
+def test_second_entry_is_there_only_if_it_is_asked_for(template: Template) -> None:
+    assert template["Parameters"]["JobUrl"]["Default"] == "none"
+    conditions = {name: each.get("Condition", "") for name, each in template["Resources"].items()} | {
+        name: each.get("Condition", "") for name, each in template["Outputs"].items()
+    }
+    named = "JobApi|FunctionUrl|JobUrlPolicy"
+    of_the_url = {
+        name for section in ("Resources", "Outputs") for name, each in template[section].items()
+        if re.fullmatch(rf"({named})\w*", name) or re.search(rf"'Fn::GetAtt': \['({named})'|'Ref': '({named})'|\$\{{({named})\b", str(each))
+    }  # fmt: skip
+    lacking = {name for name in of_the_url if not re.fullmatch(r"HasJobUrl|Admits\w+", conditions[name])}
+    assert len(of_the_url) > 20 and not lacking
+    assert properties(template, "FunctionUrl") == {"AuthType": "AWS_IAM", "TargetFunctionArn": {"Fn::GetAtt": ["JobApi", "Arn"]}}
+    assert template["Outputs"]["JobApiUrl"]["Value"] == {"Fn::Sub": "${FunctionUrl.FunctionUrl}api"}
+
+
+@pytest.mark.behavior("Whoever may call the function URL cannot call its function with an event of their own.")
+def test_permissions_to_call_the_url_hold_for_the_url_alone(template: Template) -> None:
+    given = [
+        each["Properties"]
+        for each in template["Resources"].values()
+        if each["Type"] == "AWS::Lambda::Permission" and each["Properties"]["FunctionName"] == {"Fn::GetAtt": ["JobApi", "Arn"]}
+    ]
+    assert len(given) == 2 * (1 + job_accounts.MOST_ACCOUNTS)
+    for each in given:
+        assert {name: each[name] for name in each if name in ("FunctionUrlAuthType", "InvokedViaFunctionUrl")} == OF_THE_URL[
+            each["Action"]
+        ]
+        assert each["Principal"] != "*" or each["PrincipalOrgID"] == {"Ref": "JobOrganization"}
+    by_url, by_invocation = properties(template, "JobUrlPolicy")["PolicyDocument"]["Statement"]
+    assert by_url["Condition"] == {"StringEquals": {"lambda:FunctionUrlAuthType": "AWS_IAM"}}
+    assert by_invocation["Condition"] == {"Bool": {"lambda:InvokedViaFunctionUrl": "true"}}
+    assert [each["Action"] for each in (by_url, by_invocation)] == list(OF_THE_URL)
+    assert {str(each["Resource"]) for each in (by_url, by_invocation)} == {"{'Fn::GetAtt': ['JobApi', 'Arn']}"}
+
+
+@pytest.mark.parametrize(
+    ("named", "admitted"), [("", []), ("111122223333", ["111122223333"]), ("1,2,3,4,5", ["1", "2", "3", "4", "5"])]
+)
+def test_each_named_account_is_admitted(template: Template, named: str, admitted: list[str]) -> None:
+    found = []
+    for number in range(1, job_accounts.MOST_ACCOUNTS + 1):
+        has_url, is_named = template["Conditions"][f"AdmitsAccount{number}"]["Fn::And"]
+        account, empty = is_named["Fn::Not"][0]["Fn::Equals"]
+        index, padded = account["Fn::Select"]
+        separator, texts = padded["Fn::Split"][1]["Fn::Join"]
+        found.append(separator.join([named, *texts[1:]]).split(padded["Fn::Split"][0])[index])
+        assert (has_url, empty, texts[0]) == ({"Condition": "HasJobUrl"}, "", {"Ref": "JobAccounts"})
+        assert properties(template, f"Account{number}CallsUrl")["Principal"] == account
+        assert properties(template, f"Account{number}InvokesByUrl")["Principal"] == account
+    assert [each for each in found if each] == admitted
+    pattern = template["Parameters"]["JobAccounts"]["AllowedPattern"]
+    assert re.search(pattern, ",".join(["111122223333"] * job_accounts.MOST_ACCOUNTS))
+    assert not re.search(pattern, ",".join(["111122223333"] * (job_accounts.MOST_ACCOUNTS + 1)))
+
+
+def test_functions_of_both_entries_may_do_the_same(template: Template) -> None:
+    """test_function_roles.py shows that it is what the API needs."""
+    assert properties(template, "JobApiRole") == properties(template, "ApiRole")
+    for name, each in template["Resources"].items():
+        if each["Type"] == "AWS::IAM::Policy" and {"Ref": "ApiRole"} in each["Properties"]["Roles"] and name != "ApiLogPolicy":
+            assert OF_THE_API == each["Properties"]["Roles"][:2], name
+    of_the_api = variables_of(template, "APIHandler")
+    assert variables_of(template, "JobApi") == of_the_api | {"RUNLAKE_AUTH": "iam"}
+
+
+def test_regions_without_function_urls_are_refused(template: Template) -> None:
+    """Compared with the resource types of each region that cfn-lint knows."""
+    (assertion,) = template["Rules"]["JobUrlNeedsFunctionUrls"]["Assertions"]
+    without, region = assertion["Assert"]["Fn::Not"][0]["Fn::Contains"]
+    is_there = {each: "AWS::Lambda::Url" in PROVIDER_SCHEMA_MANAGER.get_resource_types(each) for each in REGIONS}
+    known = {each for each in REGIONS if "AWS::Lambda::Function" in PROVIDER_SCHEMA_MANAGER.get_resource_types(each)}
+    assert region == {"Ref": "AWS::Region"} and sorted(without) == sorted(each for each in known if not is_there[each])
+    parameters = {"Auth": "none", "BucketName": "a", "ArchiveBucketName": "b", "JobUrl": "iam"}
+    for refused, where in (("needs PolicyParameter", "eu-west-1"), ("no function URLs in this region", "us-gov-west-1")):
+        with pytest.raises(DeployError, match=refused):
+            deploy_rules.check(template, parameters, "", where)
+    deploy_rules.check(template, parameters | {"PolicyParameter": "/p"}, "", "eu-west-1")
+    deploy_rules.check(template, parameters | {"JobUrl": "none"}, "", "us-gov-west-1")
 
 
 NAMING = ("Name", "BucketName", "TableName", "QueueName", "TopicName", "RoleName", "FunctionName", "LogGroupName", "DashboardName")
@@ -523,7 +619,8 @@ def test_what_may_be_wanted_is_not_there_by_default(template: Template) -> None:
     assert template["Resources"]["WebAcl"]["Condition"] == "HasWebAcl"
     endpoints = [each for each in template["Resources"].values() if each["Type"].startswith("AWS::EC2::")]
     assert len(endpoints) == 6 and {each["Condition"] for each in endpoints} == {"MakesEndpoints"}
-    for name, concurrency in (("APIHandler", "Api"), ("Compact", "Compact"), ("Sweep", "Sweep"), ("Pipelines", "Pipelines")):
+    for name in ("APIHandler", "JobApi", "Compact", "Sweep", "Pipelines"):
+        concurrency = "Api" if name == "APIHandler" else name
         reserved = properties(template, name)["ReservedConcurrentExecutions"]["Fn::If"]
         assert reserved == [f"Reserves{concurrency}", {"Ref": f"{concurrency}Concurrency"}, {"Ref": "AWS::NoValue"}]
     assert "ReservedConcurrentExecutions" not in properties(template, "Ingest"), "messages that find no room would fail"
@@ -664,7 +761,7 @@ def test_and_shows_what_the_alarms_watch(template: Template) -> None:
     alarms = {name: each for name, each in template["Resources"].items() if each["Type"] == "AWS::CloudWatch::Alarm"}
     assert {(each["Properties"]["Namespace"], each["Properties"]["MetricName"]) for each in alarms.values()} <= set(drawn(template))
     (status,) = [widget["properties"]["alarms"] for widget in dashboard(template) if widget["type"] == "alarm"]
-    assert sorted(status) == sorted(f"${{{name}.Arn}}" for name in alarms)
+    assert sorted(status) == sorted(f"${{{name}.Arn}}" for name, each in alarms.items() if "Condition" not in each)
 
 
 def test_and_nothing_that_is_never_sent(template: Template) -> None:
