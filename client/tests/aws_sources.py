@@ -16,6 +16,8 @@ _STS = """<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/do
 <Credentials><AccessKeyId>{AccessKeyId}</AccessKeyId><SecretAccessKey>{SecretAccessKey}</SecretAccessKey><SessionToken>{Token}</SessionToken>
 <Expiration>{Expiration}</Expiration></Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>"""
 
+_ERROR = "<ErrorResponse><Error><Type>Sender</Type><Code>{}</Code><Message>the token\nis refused</Message></Error></ErrorResponse>"
+
 
 @dataclass
 class Sources:
@@ -25,6 +27,8 @@ class Sources:
     url: str = ""
     keys: list[str] = field(default_factory=lambda: ["AKFIRST"])
     valid_s: float = 3600.0
+    error: tuple[int, str] | None = None
+    """Status and code of each answer of STS."""
     asked: list[str] = field(default_factory=list)
     """Paths of requests that were answered with credentials."""
 
@@ -49,6 +53,8 @@ def aws_sources() -> Iterator[Sources]:
 
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers.get("content-length") or 0))
+            if sources.error:
+                return self._send(_ERROR.format(sources.error[1]), status=sources.error[0])
             self._send(_STS.format(**sources.credentials(self.path)))
 
         def do_GET(self) -> None:
@@ -63,8 +69,8 @@ def aws_sources() -> Iterator[Sources]:
                 return self._send(json.dumps({"roleCredentials": role}))
             self._send(json.dumps(found))
 
-        def _send(self, text: str, headers: dict[str, str] | None = None) -> None:
-            self.send_response(200)
+        def _send(self, text: str, headers: dict[str, str] | None = None, status: int = 200) -> None:
+            self.send_response(status)
             for name, value in {"Content-Length": str(len(text.encode())), **(headers or {})}.items():
                 self.send_header(name, value)
             self.end_headers()

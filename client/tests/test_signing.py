@@ -27,7 +27,7 @@ from client.tests.aws_sources import Sources, aws_sources
 from client.tests.dead_programs import leave
 from client.tests.fake_server import FakeServer
 from client.tests.sigv4 import Front
-from runlake import AccessError, Archive, RunName, Settings, signing
+from runlake import AccessError, Archive, RunlakeError, RunName, Settings, SettingsError, UnavailableError, signing
 from runlake.__main__ import runlake as command_line
 from runlake.errors import AddressError, NotFoundError
 from runlake.settings import load_settings
@@ -450,6 +450,39 @@ def test_missing_credentials_are_one_line_with_a_next_step(
     first, second = result.stderr.splitlines()
     assert result.exit_code == 2 and result.stdout == "" and server.requests == []
     assert first.startswith(f"runlake: {error}") and second.startswith(f"next: {following}")
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "kind"),
+    [
+        (
+            (400, "ExpiredTokenException"),
+            "(ExpiredTokenException) when calling the AssumeRoleWithWebIdentity operation: the token is refused",
+            SettingsError,
+        ),
+        ((503, "ServiceUnavailable"), "(ServiceUnavailable)", UnavailableError),
+        (None, "Could not connect", UnavailableError),
+    ],
+)
+def test_source_that_refuses_or_is_away(
+    answer: tuple[int, str] | None,
+    error: str,
+    kind: type[RunlakeError],
+    sources: Sources,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in environment_of("assume-role-with-web-identity", tmp_path, sources).items():
+        monkeypatch.setenv(name, value)
+    if answer is None:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:1")
+    sources.error = answer
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    with Archive(URL, signer=Signer(URL)) as archive, pytest.raises(kind) as caught:
+        archive.newest_run("p")
+    assert str(caught.value).startswith(UNREADABLE) and error in str(caught.value) and "\n" not in str(caught.value)
+    following = "check them: `aws sts" if kind is SettingsError else "repeat it, or check the way"
+    assert caught.value.next_step.startswith(following)
 
 
 def test_missing_extra_is_one_line(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from runlake.errors import AccessError, RunlakeError, SettingsError, UnavailableError
+from runlake.errors import AccessError, RunlakeError, SettingsError, UnavailableError, advise
 
 IAM = "iam"
 """The setting ``auth`` for signed requests."""
@@ -185,6 +185,11 @@ _REFUSALS = {
 """The beginnings of AWS's answers by service, each with the problem and the next step. Other answers are the archive's."""
 
 
+_BOUNDS: dict[str, Any] = {"connect_timeout": 5, "read_timeout": 20, "retries": {"total_max_attempts": 2}}
+"""Of requests to STS and IAM Identity Center: with botocore's own, one that gets no answer takes five minutes."""
+_SERVER_ERROR = 500
+
+
 class _Chain:
     """The credentials of a process: read once, and again after AWS refused them as expired."""
 
@@ -218,10 +223,12 @@ class _Chain:
 
     def _read(self) -> Any:
         import_for_requests()
+        from botocore.config import Config
         from botocore.session import Session
 
         try:
             self._session = Session()
+            self._session.set_default_client_config(Config(**_BOUNDS))
             self._credentials = self._session.get_credentials()
         except Exception as error:
             raise _unreadable(error) from error
@@ -257,14 +264,24 @@ def _unreadable(error: Exception) -> RunlakeError:
     import botocore.exceptions as errors
 
     message = f"the AWS credentials cannot be read: {_line(str(error)) or type(error).__name__}"
-    if isinstance(error, (errors.HTTPClientError, errors.ConnectionError)):
-        return UnavailableError(message)
-    name = type(error).__name__
-    if "SSO" in name or "Token" in name or "Login" in name:
+    if (
+        isinstance(error, (errors.HTTPClientError, errors.ConnectionError))
+        or _status_of(error) >= _SERVER_ERROR
+        or "Throttl" in message
+    ):
+        away = UnavailableError(message)
+        advise(away, "repeat it, or check the way to where they are from: STS, IAM Identity Center, or the host's metadata")
+        return away
+    if type(error).__name__.startswith(("SSO", "UnauthorizedSSO", "TokenRetrieval", "Login")):
         return SettingsError(message, next_step="run `aws sso login`, or `aws login`, for the profile of AWS")
     if isinstance(error, errors.ProfileNotFound):
         return SettingsError(message, next_step="correct AWS_PROFILE, or add the profile to ~/.aws/config")
     return SettingsError(message, next_step=f"check them: {_WHOSE}")
+
+
+def _status_of(error: Exception) -> int:
+    """Of the response of STS or IAM Identity Center; 0 for another error."""
+    return int(getattr(error, "response", {}).get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
 def _line(text: str) -> str:
