@@ -13,7 +13,7 @@ import pytest
 _CLIENT = Path(__file__).parents[1]
 _OWN = {"runlake", "runlake_signals"}
 _ALLOWED = {"httpx", "click"} | _OWN
-_EXTRAS = {"signing.py": {"botocore"}, "targets.py": {"runlake_forwarding"}, "_words.py": {"ahocorasick_rs"}}
+_EXTRAS = {"credentials.py": {"botocore"}, "targets.py": {"runlake_forwarding"}, "_words.py": {"ahocorasick_rs"}}
 """What a module imports when it is used: optional dependencies."""
 
 
@@ -38,9 +38,9 @@ def test_what_the_client_imports(path: Path) -> None:
 
 
 def test_botocore_is_imported_only_to_sign() -> None:
-    body = ast.parse((_CLIENT / "src/runlake/signing.py").read_text()).body
+    body = ast.parse((_CLIENT / "src/runlake/credentials.py").read_text()).body
     at_once = set().union(*(imported_by(each) for each in body if isinstance(each, ast.Import | ast.ImportFrom)))
-    assert "hashlib" in at_once and "botocore" not in at_once
+    assert "threading" in at_once and "botocore" not in at_once
 
 
 def test_what_it_imports_is_what_it_declares() -> None:

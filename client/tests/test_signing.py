@@ -27,11 +27,12 @@ from client.tests.aws_sources import Sources, aws_sources
 from client.tests.dead_programs import leave
 from client.tests.fake_server import FakeServer
 from client.tests.sigv4 import Front
-from runlake import AccessError, Archive, RunlakeError, RunName, Settings, SettingsError, UnavailableError, signing
+from runlake import AccessError, Archive, RunlakeError, RunName, Settings, SettingsError, UnavailableError, credentials
 from runlake.__main__ import runlake as command_line
+from runlake.credentials import Keys
 from runlake.errors import AddressError, NotFoundError
 from runlake.settings import load_settings
-from runlake.signing import Keys, Signer, is_function_url, scope_of, signature_headers
+from runlake.signing import Signer, is_function_url, scope_of, signature_headers
 
 _AKID, _SECRET = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 _NOW_S = timegm((2015, 8, 30, 12, 36, 0))
@@ -59,9 +60,9 @@ def _no_credentials_of_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         monkeypatch.setenv(name, value)
     for provider in (SSOProvider, SSOTokenProvider):  # their folder is that of the home of the process
         monkeypatch.setattr(provider, "_SSO_TOKEN_CACHE_DIR", str(tmp_path / "sso"))
-    signing._chains.clear()
+    credentials._chains.clear()
     yield
-    signing._chains.clear()
+    credentials._chains.clear()
 
 
 @pytest.fixture
@@ -161,7 +162,7 @@ _NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=
 def test_any_name_is_sent_as_it_is_signed(fqn: str, run_id: str, prefix: str) -> None:
     archive, requests = recorded()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(signing._Chain, "keys", lambda _: Keys(_AKID, _SECRET))
+        patch.setattr(credentials.Chain, "keys", lambda _: Keys(_AKID, _SECRET))
         archive.append(RunName(fqn, run_id), b"packed", "position")
         list(archive.pipeline_files(prefix=prefix, app="a b+c", empty=""))
     for request in requests:
@@ -372,7 +373,7 @@ def test_credentials_of_each_source_sign(
         monkeypatch.setenv(name, value)
     with Archive.of(Settings(url=server.url, auth="iam")) as archive, Archive.of(Settings(url=server.url, auth="iam")) as second:
         assert [each.newest_run("p").run_id for each in (archive, second)] == ["r", "r"]
-    assert signing._chain_of_process().keys().source == source
+    assert credentials.chain_of_process().keys().source == source
     assert len(sources.asked) == (source not in ("env", "shared-credentials-file")), "they are read once in a process"
 
 
@@ -404,7 +405,7 @@ def test_expired_credentials_are_sent_twice_at_most(server: FakeServer, signed: 
 
 
 def called(server: FakeServer, environ: dict[str, str], *arguments: str) -> Result:
-    signing._chains.clear()
+    credentials._chains.clear()
     return CliRunner().invoke(command_line, ["--url", server.url, "--auth", "iam", *arguments], env=environ)
 
 
@@ -498,7 +499,7 @@ def test_lines_without_credentials_wait_for_a_signed_drain(
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     assert CliRunner().invoke(command_line, ["drain"], env=environ).exit_code == 1
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", _AKID)
-    signing._chains.clear()
+    credentials._chains.clear()
     assert CliRunner().invoke(command_line, ["drain"], env=environ).exit_code == 0
     assert server.lines("p", "r") == [b"one"]
 

@@ -19,7 +19,7 @@ from hashlib import blake2b
 from multiprocessing import util as processes
 from typing import Any
 
-from runlake import signing
+from runlake import credentials
 from runlake.annotations import Annotation
 from runlake.archive import Archive, import_for_requests
 from runlake.buffer import Buffer, gap_line, hole_line, no_line
@@ -462,7 +462,7 @@ def _before_fork() -> None:
         handler.mask.prepare()
         if handler.settings.signer(handler.settings.url):
             with suppress(SettingsError):  # without botocore no request is sent
-                signing.import_for_requests()
+                credentials.import_for_requests()
 
 
 def _after_fork_in_child() -> None:

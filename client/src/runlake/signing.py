@@ -1,24 +1,19 @@
 """Signatures of requests with AWS credentials (SigV4), for callers that are IAM roles.
 
-The credentials are those that botocore finds on this machine: variables, web identity, SSO, profiles, container, instance; botocore renews them
-before they expire. It is an extra, and imported by the first request that is signed. Its signer is not used: it signs with this machine's clock,
-and cannot be given the time of AWS's.
+botocore's signer is not used: it signs by this machine's clock, and cannot be given that of AWS.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import re
-import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from runlake.errors import AccessError, RunlakeError, SettingsError, UnavailableError, advise
+from runlake.credentials import WHOSE, Keys, chain_of_process, one_line
+from runlake.errors import AccessError, SettingsError
 
 IAM = "iam"
 """The setting ``auth`` for signed requests."""
@@ -27,16 +22,6 @@ _FUNCTION_URL, _REST_API = "lambda", "execute-api"
 _HOST = re.compile(r"(?:^|\.)(lambda-url|execute-api)\.([a-z0-9-]+)\.")
 _PUBLIC_FUNCTION_URL = re.compile(r"\.lambda-url\.[a-z0-9-]+\.on\.aws$")
 _UNRESERVED = "-_.~"
-
-
-@dataclass(frozen=True)
-class Keys:
-    """Credentials at one time. ``source``: where botocore found them, as ``env`` or ``iam-role``."""
-
-    access_key: str
-    secret_key: str = field(repr=False)
-    session_token: str = field(default="", repr=False)
-    source: str = ""
 
 
 def is_function_url(url: str) -> bool:
@@ -111,7 +96,7 @@ class Signer:
 
     def headers(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
         """As ``signature_headers``. Raises SettingsError (no credentials, no region, no botocore), UnavailableError (their source is away)."""
-        chain = _chain_of_process()
+        chain = chain_of_process()
         self._used = keys = chain.keys()
         region = self._region or chain.region()
         if not region:
@@ -132,7 +117,7 @@ class Signer:
             return True
         if not message.startswith(_EXPIRED) or self._used is None:
             return False
-        return _chain_of_process().newer_keys(self._used) != self._used
+        return chain_of_process().newer_keys(self._used) != self._used
 
     def refusal(self, status: int, message: str) -> AccessError:
         """The error for a refused request, by AWS or by the archive, with what to do about it."""
@@ -141,15 +126,14 @@ class Signer:
             if message.startswith(text):
                 renewal = _RENEWALS.get(source, "renew them where they are from")
                 return AccessError(
-                    status, f"{problem}: {_line(message)} credentials={source}", next_step=following.format(renewal=renewal)
+                    status, f"{problem}: {one_line(message)} credentials={source}", next_step=following.format(renewal=renewal)
                 )
-        following = f"ask the operator to grant the scope to this role in the policy; {_WHOSE}"
+        following = f"ask the operator to grant the scope to this role in the policy; {WHOSE}"
         return AccessError(status, message, next_step=following)
 
 
 _CLOCK = ("Signature expired", "Signature not yet current")
 _EXPIRED = "The security token included in the request is expired"
-_WHOSE = "`aws sts get-caller-identity` shows whose credentials these are"
 _RENEWALS = {
     "env": "start the program again with new variables, or give it a role in place of them",
     "sso": "run `aws sso login`",
@@ -160,7 +144,7 @@ _RENEWALS = {
 _OF_AWS = (
     (_CLOCK, "this machine's clock is wrong", "set the clock, as by NTP"),
     (_EXPIRED, "the AWS credentials have expired", "{renewal}"),
-    ("The security token included in the request is invalid", "AWS does not know the credentials", f"check them: {_WHOSE}"),
+    ("The security token included in the request is invalid", "AWS does not know the credentials", f"check them: {WHOSE}"),
     (
         "The request signature we calculated does not match",
         "AWS refuses the signature",
@@ -174,7 +158,7 @@ _REFUSALS = {
         (
             "Forbidden",
             "AWS does not let these credentials call the function URL",
-            f"allow the role lambda:InvokeFunctionUrl and lambda:InvokeFunction on the function; {_WHOSE}",
+            f"allow the role lambda:InvokeFunctionUrl and lambda:InvokeFunction on the function; {WHOSE}",
         ),
     ),
     _REST_API: (
@@ -183,106 +167,3 @@ _REFUSALS = {
     ),
 }
 """The beginnings of AWS's answers by service, each with the problem and the next step. Other answers are the archive's."""
-
-
-_BOUNDS: dict[str, Any] = {"connect_timeout": 5, "read_timeout": 20, "retries": {"total_max_attempts": 2}}
-"""Of requests to STS and IAM Identity Center: with botocore's own, one that gets no answer takes five minutes."""
-_SERVER_ERROR = 500
-
-
-class _Chain:
-    """The credentials of a process: read once, and again after AWS refused them as expired."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._session: Any = None
-        self._credentials: Any = None
-        self._keys: Keys | None = None
-
-    def keys(self) -> Keys:
-        """Credentials that hold now. Raises SettingsError, UnavailableError."""
-        with self._lock:
-            credentials = self._credentials or self._read()
-        try:
-            frozen = credentials.get_frozen_credentials()  # botocore renews them
-        except Exception as error:
-            raise _unreadable(error) from error
-        self._keys = Keys(frozen.access_key, frozen.secret_key, frozen.token or "", str(credentials.method or ""))
-        return self._keys
-
-    def newer_keys(self, refused: Keys) -> Keys:
-        """Credentials after these were refused as expired: read again, unless another thread did so. Raises SettingsError, UnavailableError."""
-        with self._lock:
-            if self._keys == refused:
-                self._credentials = None
-        return self.keys()
-
-    def region(self) -> str:
-        """The region of the environment, or of the profile; "" if none is set."""
-        return os.environ.get("AWS_REGION") or str(self._session.get_config_variable("region") or "")
-
-    def _read(self) -> Any:
-        import_for_requests()
-        from botocore.config import Config
-        from botocore.session import Session
-
-        try:
-            self._session = Session()
-            self._session.set_default_client_config(Config(**_BOUNDS))
-            self._credentials = self._session.get_credentials()
-        except Exception as error:
-            raise _unreadable(error) from error
-        if self._credentials is None:
-            raise SettingsError(
-                "requests to this address are signed, and there are no AWS credentials",
-                next_step="give the job a role, or run `aws sso login` and set AWS_PROFILE",
-            )
-        return self._credentials
-
-
-def import_for_requests() -> None:
-    """Import botocore, as before a fork. Raises SettingsError if it is not installed."""
-    try:
-        import botocore.session  # noqa: F401
-    except ImportError as error:
-        raise SettingsError(
-            f"requests to this address are signed with AWS credentials, which needs botocore: {error}",
-            next_step="run `pip install 'runlake-client[aws]'`",
-        ) from error
-
-
-_chains: dict[int, _Chain] = {}
-"""By process: locks of a parent are not usable in its forked children."""
-
-
-def _chain_of_process() -> _Chain:
-    return _chains.setdefault(os.getpid(), _Chain())
-
-
-def _unreadable(error: Exception) -> RunlakeError:
-    """For any error of botocore: one line, and the next step."""
-    import botocore.exceptions as errors
-
-    message = f"the AWS credentials cannot be read: {_line(str(error)) or type(error).__name__}"
-    if (
-        isinstance(error, (errors.HTTPClientError, errors.ConnectionError))
-        or _status_of(error) >= _SERVER_ERROR
-        or "Throttl" in message
-    ):
-        away = UnavailableError(message)
-        advise(away, "repeat it, or check the way to where they are from: STS, IAM Identity Center, or the host's metadata")
-        return away
-    if type(error).__name__.startswith(("SSO", "UnauthorizedSSO", "TokenRetrieval", "Login")):
-        return SettingsError(message, next_step="run `aws sso login`, or `aws login`, for the profile of AWS")
-    if isinstance(error, errors.ProfileNotFound):
-        return SettingsError(message, next_step="correct AWS_PROFILE, or add the profile to ~/.aws/config")
-    return SettingsError(message, next_step=f"check them: {_WHOSE}")
-
-
-def _status_of(error: Exception) -> int:
-    """Of the response of STS or IAM Identity Center; 0 for another error."""
-    return int(getattr(error, "response", {}).get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
