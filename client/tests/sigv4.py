@@ -57,7 +57,7 @@ def canonical_query(query: str) -> str:
 class Front:
     """``secrets`` and ``tokens`` by access key; ``expired`` and ``forbidden`` are access keys. ``accepted``: of each request that passed."""
 
-    service: str = "execute-api"
+    service: str = "lambda"
     region: str = "eu-central-1"
     secrets: dict[str, str] = field(default_factory=lambda: {"AKIDEXAMPLE": "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"})
     tokens: dict[str, str] = field(default_factory=dict)

@@ -198,6 +198,7 @@ def test_name_arrives_over_a_signed_connection(fqn: str, server: FakeServer, sig
         ("https://vpce-1.execute-api.eu-west-3.vpce.amazonaws.com/api", ("eu-west-3", "execute-api"), False),
         ("https://abc.execute-api.cn-north-1.amazonaws.com.cn/api", ("cn-north-1", "execute-api"), False),
         ("https://logs.example.com/api", ("", "execute-api"), False),
+        ("http://127.0.0.1:4580/api", ("", "lambda"), False),
         ("https://lambda-url.eu-west-1.on.aws.example.com", ("eu-west-1", "lambda"), False),
         ("https://[x", ("", "execute-api"), False),
     ],
@@ -530,8 +531,9 @@ def test_missing_permission_is_one_line_of_exec(server: FakeServer, signed: Sett
     )
     assert result.exit_code == 0, "that of the command"
     first, second = result.stderr.splitlines()
-    assert first.startswith("runlake: p/r: AWS does not let these credentials call the API: User: ")
-    assert first.endswith("credentials=env (allow the role execute-api:Invoke on the API)")
+    assert first.startswith(
+        "runlake: p/r: AWS does not let these credentials call the function URL: Forbidden credentials=env (allow"
+    )
     assert "2 lines of p/r wait in" in second
 
 

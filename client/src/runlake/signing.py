@@ -21,6 +21,7 @@ _ALGORITHM = "AWS4-HMAC-SHA256"
 _FUNCTION_URL, _REST_API = "lambda", "execute-api"
 _HOST = re.compile(r"(?:^|\.)(lambda-url|execute-api)\.([a-z0-9-]+)\.")
 _PUBLIC_FUNCTION_URL = re.compile(r"\.lambda-url\.[a-z0-9-]+\.on\.aws$")
+_LOCAL = ("127.0.0.1", "::1", "localhost")
 _UNRESERVED = "-_.~"
 
 
@@ -30,10 +31,12 @@ def is_function_url(url: str) -> bool:
 
 
 def scope_of(url: str) -> tuple[str, str]:
-    """Region and service of the signatures for an address; the region is "" if the address does not name it, as a domain of one's own."""
-    matched = _HOST.search(_host_of(url))
+    """Region and service of the signatures for an address. The region is "" if the address does not name it: a domain of one's own, which only an
+    API can have; or one of this machine, which is the function URL of a local stack."""
+    host = _host_of(url)
+    matched = _HOST.search(host)
     if matched is None:
-        return "", _REST_API
+        return "", _FUNCTION_URL if host in _LOCAL else _REST_API
     return matched[2], _FUNCTION_URL if matched[1] == "lambda-url" else _REST_API
 
 
