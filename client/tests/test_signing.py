@@ -374,7 +374,7 @@ def test_credentials_of_each_source_sign(
         monkeypatch.setenv(name, value)
     with Archive.of(Settings(url=server.url, auth="iam")) as archive, Archive.of(Settings(url=server.url, auth="iam")) as second:
         assert [each.newest_run("p").run_id for each in (archive, second)] == ["r", "r"]
-    assert credentials.chain_of_process().keys().source == source
+    assert credentials.chain_of_process().source == source
     assert len(sources.asked) == (source not in ("env", "shared-credentials-file")), "they are read once in a process"
 
 

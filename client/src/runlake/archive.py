@@ -484,7 +484,7 @@ class Archive:
         if self._signer is not None and response.status_code in _UNAUTHORIZED:
             response.read()
             with _unlogged():
-                is_renewed = self._signer.is_renewed(_message(response), _date_of(response))
+                is_renewed = self._signer.is_renewed(response.request.headers, _message(response), _date_of(response))
             if is_renewed:
                 response = self._send(self._request(method, path, headers, **more), stream=stream)
         return response

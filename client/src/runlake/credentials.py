@@ -20,12 +20,11 @@ _SERVER_ERROR = 500
 
 @dataclass(frozen=True)
 class Keys:
-    """Credentials at one time. ``source``: where botocore found them, as ``env`` or ``iam-role``."""
+    """Credentials at one time."""
 
     access_key: str
     secret_key: str = field(repr=False)
     session_token: str = field(default="", repr=False)
-    source: str = ""
 
 
 class Chain:
@@ -35,7 +34,12 @@ class Chain:
         self._lock = threading.Lock()
         self._session: Any = None
         self._credentials: Any = None
-        self._keys: Keys | None = None
+        self._used = ""  # the access key
+
+    @property
+    def source(self) -> str:
+        """Where botocore found them, as ``env`` or ``iam-role``; "" before they are read."""
+        return str(getattr(self._credentials, "method", ""))
 
     def keys(self) -> Keys:
         """Credentials that hold now. Raises SettingsError, UnavailableError."""
@@ -45,13 +49,14 @@ class Chain:
             frozen = credentials.get_frozen_credentials()  # botocore renews them
         except Exception as error:
             raise _unreadable(error) from error
-        self._keys = Keys(frozen.access_key, frozen.secret_key, frozen.token or "", str(credentials.method or ""))
-        return self._keys
+        self._used = frozen.access_key
+        return Keys(frozen.access_key, frozen.secret_key, frozen.token or "")
 
-    def newer_keys(self, refused: Keys) -> Keys:
-        """Credentials after these were refused as expired: read again, unless another thread did so. Raises SettingsError, UnavailableError."""
+    def newer_keys(self, refused: str) -> Keys:
+        """Credentials after those with this access key were refused as expired: read again, unless another thread did so. Raises SettingsError,
+        UnavailableError."""
         with self._lock:
-            if self._keys == refused:
+            if self._used == refused:
                 self._credentials = None
         return self.keys()
 

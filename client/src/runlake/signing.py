@@ -95,12 +95,11 @@ class Signer:
     def __init__(self, url: str, clock_s: Callable[[], float] = time.time) -> None:
         self._region, self._service = scope_of(url)
         self._clock_s, self._offset_s = clock_s, 0.0
-        self._used: Keys | None = None
 
     def headers(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
         """As ``signature_headers``. Raises SettingsError (no credentials, no region, no botocore), UnavailableError (their source is away)."""
         chain = chain_of_process()
-        self._used = keys = chain.keys()
+        keys = chain.keys()
         region = self._region or chain.region()
         if not region:
             raise SettingsError(
@@ -110,21 +109,22 @@ class Signer:
         now_s = self._clock_s() + self._offset_s
         return signature_headers(method, target, headers, body, keys=keys, scope=(region, self._service), now_s=now_s)
 
-    def is_renewed(self, message: str, date_s: float | None) -> bool:
-        """Whether a refused request can succeed if it is signed again: after the reading of new credentials, or of AWS's time, ``date_s``, which
-        this machine's clock is then corrected by. Raises as ``headers``."""
+    def is_renewed(self, headers: Mapping[str, str], message: str, date_s: float | None) -> bool:
+        """Whether a refused request, which had these headers, can succeed if it is signed again: after the reading of new credentials, or of AWS's
+        time, ``date_s``, which this machine's clock is then corrected by. Raises as ``headers``."""
         if message.startswith(_CLOCK):
             if date_s is None:
                 return False
             self._offset_s = date_s - self._clock_s()
             return True
-        if not message.startswith(_EXPIRED) or self._used is None:
+        if not message.startswith(_EXPIRED):
             return False
-        return chain_of_process().newer_keys(self._used) != self._used
+        refused = headers["authorization"].partition("Credential=")[2].partition("/")[0]
+        return chain_of_process().newer_keys(refused).access_key != refused
 
     def refusal(self, status: int, message: str) -> AccessError:
         """The error for a refused request, by AWS or by the archive, with what to do about it."""
-        source = self._used.source if self._used else ""
+        source = chain_of_process().source
         for text, problem, following in _REFUSALS[self._service]:
             if message.startswith(text):
                 renewal = _RENEWALS.get(source, "renew them where they are from")
