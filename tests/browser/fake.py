@@ -210,9 +210,12 @@ class FakeServer:
     bytes of responses. ``link``: URL of large logs."""
 
     def __init__(self, runs: dict[str, list[FakeRun]], token: str = "", auth: str = "none") -> None:
-        self.runs, self.token, self.auth = runs, token, auth
+        self.runs, self.token = runs, token
         self.asked: list[tuple[str, int]] = []
         self.port, self.link = 0, ""
+        self.config: dict[str, Any] = {"auth": auth, "version": "0"}
+        self.accepts: Callable[[str | None], bool] = lambda sent: not self.token or sent == f"Bearer {self.token}"
+        """Whether an ``Authorization`` header (None: none) is valid."""
         self.is_gone = False
         self.examined_names = 8_000
         """Of pipelines, by one request."""
@@ -294,10 +297,10 @@ class _Handler(BaseHTTPRequestHandler):
             return self._json({"code": 404, "message": "no such path"}, 404)
         given = {name: unquote(value) for name, value in found.groupdict().items() if value}
         if given.get("ui") == "/v1/ui/config":
-            return self._json({"auth": fake.auth, "version": "0"})
+            return self._json(fake.config)
         if "ui" in given:
             return self._ui(self.path.removeprefix("/api"))
-        if fake.token and self.headers["Authorization"] != f"Bearer {fake.token}":
+        if not fake.accepts(self.headers["Authorization"]):
             return self._json({"code": 401, "message": "the token has expired: get another one"}, 401)
         if fake.failing and parts.path.endswith(fake.failing):
             return self._json({"code": 503, "message": "try again later"}, 503)

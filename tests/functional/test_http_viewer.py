@@ -52,7 +52,9 @@ def test_without_its_slash_one_is_sent_there_wherever_the_stage_is(prefix: str, 
 def test_page_refers_only_to_its_own_files() -> None:
     page = viewer.files()["index.html"]
     named = re.findall(r'(?:src|href)="(?!data:)([^"]*)"', page)
-    assert sorted(named) == sorted(f"./{name}" for name in NAMES if name != "index.html")
+    script = next(viewer.files()[name.removeprefix("./")] for name in named if name.endswith(".js"))
+    later = re.findall(r'import\("(\./[^"]+)"\)', script)
+    assert sorted({*named, *later}) == sorted(f"./{name}" for name in NAMES if name != "index.html")
     assert (
         "<style" not in page
         and not re.search(r"<script[^>]*>[^<]", page)
@@ -160,7 +162,10 @@ def test_the_page_explains_each_rule_in_the_documented_words() -> None:
 
 
 def test_what_is_built_is_small_and_has_no_source_map() -> None:
-    assert sum(len(text) for text in viewer.files().values()) < 175_000
+    sizes = {name: len(text) for name, text in viewer.files().items()}
+    of_logins = sum(sizes.pop(name) for name in NAMES if name.startswith("oauth-"))
+    assert of_logins < 25_000, "loaded by a login"
+    assert sum(sizes.values()) < 175_000
     assert {path.suffix for path in viewer.FOLDER.iterdir()} == {".html", ".js", ".css"}
     assert not any("sourceMappingURL" in text for text in viewer.files().values())
 

@@ -2,7 +2,8 @@
 
 import { ApiError } from "./errors";
 import { allPages, type Completeness, mergeCompleteness } from "./paging";
-import { session } from "./session";
+import { currentToken, isRenewed } from "./login";
+import type { LoginConfig } from "./session";
 
 export { ApiError };
 
@@ -79,7 +80,7 @@ export type Severity = "TRACE" | "DEBUG" | "INFO" | "WARNING" | "ERROR" | "CRITI
 export interface EventOutline { line: number; lines: number; severity: Severity | null; hasData: boolean }
 export interface Event extends EventOutline { message: string; annotations: { position: number; note: unknown }[] }
 export interface Events { events: Event[]; after: string | null }
-export interface Config { auth: "jwt" | "iam" | "none"; version: string }
+export interface Config { auth: "jwt" | "iam" | "none"; version: string; login?: LoginConfig | null }
 
 export interface Handler {
   name: string;
@@ -152,18 +153,26 @@ export interface Deletion { state: "deleted" | "deleting"; counts: Record<string
 
 const run = (fqn: string, runId: string): string => `/v1/catalog/pipelines/${name(fqn)}/runs/${name(runId)}`;
 
-/** Send a request, with the token if there is one. Throws ApiError unless the response is successful. */
+/** Send a request, with the token if there is one, and once more if the token was refused and can be renewed. Throws ApiError unless the response
+ * is successful, LoginError if the token has ended and the issuer does not respond. */
 export async function request(path: string, query: Query = {}, init: RequestInit = {}): Promise<Response> {
   const entries = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
   const parameters = new URLSearchParams(entries.map(([key, value]) => [key, String(value)])).toString();
+  const address = `${base}${path}${parameters ? `?${parameters}` : ""}`;
+  const token = await currentToken();
+  let response = await send(address, init, token);
+  if (response.status === 401 && token && (await isRenewed(token))) response = await send(address, init, await currentToken());
+  if (!response.ok) throw new ApiError(response.status, await messageOf(response));
+  return response;
+}
+
+function send(address: string, init: RequestInit, token: string): Promise<Response> {
   const headers = new Headers(init.headers);
-  if (session.token) headers.set("Authorization", `Bearer ${session.token}`);
-  const response = await fetch(`${base}${path}${parameters ? `?${parameters}` : ""}`, { ...init, headers }).catch((error: unknown) => {
+  if (token) headers.set("Authorization", `Bearer ${token}`);
+  return fetch(address, { ...init, headers }).catch((error: unknown) => {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new ApiError(0, "no response");
   });
-  if (!response.ok) throw new ApiError(response.status, await messageOf(response));
-  return response;
 }
 
 async function messageOf(response: Response): Promise<string> {

@@ -2,6 +2,7 @@
 
 import { api, ApiError, type Config } from "./api";
 import { el, name } from "./dom";
+import { complete, isAnswer, logOut } from "./login";
 import { addressOf, parsePlace, type Place } from "./place";
 import { session } from "./session";
 import { requestToken, showKeys } from "./ui/dialogs";
@@ -46,7 +47,14 @@ export class App {
     addEventListener("hashchange", () => this.arrive(parsePlace(location.search, location.hash)));
     document.addEventListener("click", (event) => this.click(event));
     document.addEventListener("keydown", (event) => this.key(event));
+    if (isAnswer(location.search)) void this.completeLogin();
+    else this.arrive(parsePlace(location.search, location.hash));
+  }
+
+  private async completeLogin(): Promise<void> {
+    const failed = await complete().catch((error: unknown) => error);
     this.arrive(parsePlace(location.search, location.hash));
+    if (failed !== undefined) void this.signIn(failed, () => this.arrive(this.place));
   }
 
   /** Navigate to a place; `replace`: without a new entry in the browser's history. */
@@ -80,14 +88,13 @@ export class App {
   async signIn(error: unknown, retry: () => void, context?: ErrorContext): Promise<void> {
     const view = this.view;
     this.config ??= await api.config().catch(() => null);
-    const isSignedIn = await requestToken(this.config, error instanceof Error ? error.message : "", context?.token);
+    const isSignedIn = await requestToken(this.config, error instanceof ApiError ? error : null, addressOf(this.place), context?.token);
     this.user.hidden = !session.token;
     if (isSignedIn && view === this.view) retry();
   }
 
   private signOut(): void {
-    session.token = "";
-    location.reload();
+    void logOut().then((isLeaving) => isLeaving || location.reload());
   }
 
   private arrive(place: Place): void {

@@ -11,3 +11,10 @@ export class ApiError extends Error {
     return this.status === 0 || this.status >= 500 || this.status === 429;
   }
 }
+
+/** A login that failed; `isAway`: because the issuer does not respond. The text is for people. */
+export class LoginError extends ApiError {
+  constructor(message: string, readonly isAway = false) {
+    super(isAway ? 0 : 401, message);
+  }
+}

@@ -2,7 +2,9 @@
 
 import type { Config } from "../api";
 import { el } from "../dom";
-import { session } from "../session";
+import { type ApiError, LoginError } from "../errors";
+import { begin } from "../login";
+import { type LoginConfig, session } from "../session";
 
 const KEYS: [string, string][] = [
   ["/", "Search the log, or filter runs or pipelines by name"],
@@ -43,32 +45,50 @@ export function showKeys(): void {
 const READ_LOGS = "read logs (scope logs:read)";
 let pending: Promise<boolean> | null = null;
 
-/** Request a token from the user. Returns whether one was entered. Concurrent calls share one dialog. */
-export function requestToken(config: Config | null, message: string, permission = READ_LOGS): Promise<boolean> {
-  pending ??= signIn(config, message, permission).finally(() => (pending = null));
+/** Have the user log in, or enter a token. Returns whether there is one now; a login leaves the page, to return to `place`. Concurrent calls share one
+ * dialog. */
+export function requestToken(config: Config | null, error: ApiError | null, place: string, permission = READ_LOGS): Promise<boolean> {
+  pending ??= signIn(config, error, place, permission).finally(() => (pending = null));
   return pending;
 }
 
-function signIn(config: Config | null, message: string, permission: string): Promise<boolean> {
+function signIn(config: Config | null, error: ApiError | null, place: string, permission: string): Promise<boolean> {
   if (config?.auth === "iam") return explainSignatures();
   return new Promise((resolve) => {
+    const reason = error instanceof LoginError ? error.message
+      : session.token && error ? `The token was rejected: ${error.message}.`
+      : config?.login ? `Log in to ${permission}.` : `Paste a token with permission to ${permission}.`;
     const input = el("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false", required: true, "aria-describedby": "token-reason" });
+    const cancel = el("button", { type: "button", onclick: () => node.close() }, "Cancel");
     const form = el(
       "form", {},
-      el("p", { id: "token-reason" }, session.token ? `The token was rejected: ${message}.` : `Paste a token with permission to ${permission}.`),
       el("label", { for: "token" }, "Token"), input,
       el("p", { class: "soft" }, "The browser keeps the token in this tab until you close it."),
-      el("p", { class: "actions" },
-        el("button", { type: "button", onclick: () => node.close() }, "Cancel"), el("button", { type: "submit", class: "primary" }, "Sign in")),
+      el("p", { class: "actions" }, !config?.login && cancel, el("button", { type: "submit", class: "primary" }, "Sign in")),
     );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      session.token = input.value.trim().replace(/^Bearer\s+/i, "");
+      session.set(input.value.trim().replace(/^Bearer\s+/i, ""));
       node.close("submitted");
     });
-    const node: HTMLDialogElement = dialog("Sign in", "sign-in", form);
+    const text = el("p", { id: "token-reason", dir: "auto" }, reason);
+    const ways = config?.login ? [loginButton(config.login, place, text, cancel), el("details", {}, el("summary", {}, "Use a token"), form)] : [form];
+    const node: HTMLDialogElement = dialog("Sign in", "sign-in", text, ...ways);
     node.addEventListener("close", () => resolve(node.returnValue === "submitted"));
   });
+}
+
+function loginButton(config: LoginConfig, place: string, text: HTMLElement, cancel: HTMLElement): HTMLElement {
+  const button = el("button", { class: "primary", autofocus: true }, `Log in at ${new URL(config.issuer).host}`);
+  button.addEventListener("click", () => {
+    button.disabled = true;
+    begin(config, place).catch((error: unknown) => {
+      button.disabled = false;
+      text.setAttribute("role", "alert");
+      text.textContent = error instanceof LoginError ? error.message : "Unexpected error in this page. Reload it.";
+    });
+  });
+  return el("p", { class: "actions" }, cancel, button);
 }
 
 function explainSignatures(): Promise<boolean> {

@@ -1,6 +1,6 @@
 /** Error messages, with the next step for the user. */
 
-import { ApiError } from "../api";
+import { ApiError, LoginError } from "../errors";
 import { el } from "../dom";
 
 /** Error texts of a page that shows no log: for status 404, if that has a meaning there, and 403, and the permission that a token needs. */
@@ -10,6 +10,7 @@ export interface ErrorText { title: string; next: string; canRetry: boolean; can
 export const GONE = "The run was deleted: nobody can read it any more, and its id cannot be used again.";
 
 export function errorText(error: unknown, context?: ErrorContext): ErrorText {
+  if (error instanceof LoginError) return { title: error.isAway ? "The login server does not respond" : "You are not signed in", next: error.message, canRetry: true, canSignIn: true };
   if (!(error instanceof ApiError)) return { title: "Unexpected error in this page", next: "Reload the page; if the error persists, contact the operator.", canRetry: true };
   if (error.status === 401) return { title: "You are not signed in", next: error.message, canRetry: false, canSignIn: true };
   if (error.status === 403) return { title: context?.forbidden ?? "You lack permission to read this", next: error.message, canRetry: false, canSignIn: true };
@@ -27,7 +28,7 @@ export function notice(error: unknown, retry: () => void, signIn: () => void, co
     "div", { class: "notice", role: "alert" },
     el("h2", {}, text.title), el("p", { dir: "auto" }, text.next),
     el("p", { class: "actions" },
-      text.canSignIn && el("button", { class: "primary", onclick: signIn }, "Use a token"),
+      text.canSignIn && el("button", { class: "primary", onclick: signIn }, "Sign in"),
       text.canRetry && el("button", { class: "primary", onclick: retry }, "Try again")),
   );
 }
