@@ -197,13 +197,11 @@ class RunRemoval:
         return replace(mark, counts=dict(counts), is_done=mark.is_done and all(each.is_done for each in others))
 
     def expire(self, run: Run, deadline: Deadline) -> None:
-        """Remove a run that was closed 20 minutes ago or earlier; its name may be used again. A deletion in progress is continued instead. Raises
-        UnavailableError: call it again, or leave it to the schedule."""
+        """Remove a run that was closed 20 minutes ago or earlier; its name may be used again. A run whose deletion is in progress is left
+        to that. Raises UnavailableError: call it again, or leave it to the schedule."""
         registration = Registration(run, 0, self._clock.now_ms(), None)
         if apply_write(self._database, self._clock, registration.put()):
             self._remove(registration, deadline)
-        else:
-            self.proceed(run, deadline)
 
     def is_expiring(self, run: Run) -> bool:
         """Whether an expiry of the run was begun and is not complete. One read."""
@@ -412,7 +410,9 @@ class RunRemoval:
         return apply_write(self._database, self._clock, Delete(registration.key, registration.when))
 
     def _count(self, registration: Registration, counts: Counter[str], *, is_done: bool) -> None:
-        """Add to the counts of a deletion."""
+        """Add to the counts of a deletion; at its end its rows are written again, which a late write of an expiry may have deleted."""
         mark = find_mark(self._store, registration.run) if registration.order and (is_done or +counts) else None
         if mark:
             replace_mark(self._store, replace(mark, counts=dict(Counter(mark.counts) + counts), is_done=mark.is_done or is_done))
+        if mark and is_done:
+            put_rows(mark, self._runs, self._index)

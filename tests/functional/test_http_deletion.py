@@ -286,8 +286,9 @@ def at_some_calls(act: Callable[[int], int], name: str) -> None:
 
 
 def expire_late(archive: Archive) -> None:
-    """A retention job that had checked the run before it was deleted."""
+    """A retention job that had checked the run before it was deleted, and a late write of another one."""
     composition.services().removal.expire(RUN, Deadline(archive.world.clock))
+    archive.runs.forget(RUN)
 
 
 def begin_expiry(archive: Archive) -> None:
@@ -321,6 +322,7 @@ def test_hindered_deletion_leaves_nothing(hinder: Callable[[Archive], None]) -> 
         maintain_pipeline_files(composition.services(), 60_000)
         assert archive.left() == archive.world.names(RUN) == []
         assert [each["what"] for each in delete().json["outstanding"]] == ["dataset"]
+        assert call("GET", f"{CATALOG}/svc.flow/runs/r1").status == 410
 
 
 def unavailable(*_: object) -> None:
