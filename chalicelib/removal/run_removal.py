@@ -266,7 +266,8 @@ class RunRemoval:
             self._writer.tails.find(run)
 
     def _exists(self, run: Run) -> bool:
-        if self._store.list(self._layout.run_prefix(run), limit=1).objects:
+        """Whether something of the run may be stored: an expired one may have files of pipelines, dead letters, and rows of the dataset."""
+        if any(self._store.list(key, limit=1).objects for key in (self._layout.run_prefix(run), self._layout.tombstone(run))):
             return True
         try:
             return self._runs.get(run) is not None

@@ -291,6 +291,12 @@ def expire_late(archive: Archive) -> None:
     archive.runs.forget(RUN)
 
 
+def end_expiry(archive: Archive) -> None:
+    archive.world.clock.advance(3000)
+    archive.world.store.put(archive.world.layout.tombstone(RUN), b"{}", PutOptions())
+    composition.services().removal.expire(RUN, Deadline(archive.world.clock))
+
+
 def begin_expiry(archive: Archive) -> None:
     archive.world.clock.advance(3000)
     archive.world.database.put_many([Registration(RUN, 0, archive.world.clock.now_ms(), None).put()])
@@ -309,7 +315,7 @@ def damage_registration(archive: Archive) -> None:
     archive.world.database.put_many([Put(key, {"partition": key.partition, "at": key.sort})])
 
 
-@pytest.mark.parametrize("hinder", [expire_late, begin_expiry, damage_end, damage_mark, damage_registration])
+@pytest.mark.parametrize("hinder", [expire_late, begin_expiry, end_expiry, damage_end, damage_mark, damage_registration])
 def test_hindered_deletion_leaves_nothing(hinder: Callable[[Archive], None]) -> None:
     archive = Archive((RUN,))
     with archive.installed():
