@@ -290,19 +290,22 @@ class RunRemoval:
             start_after = page.start_after
 
     def _block(self, mark: DeletionMark) -> DeletionMark:
-        """Make one run unreadable. Returns the mark that counts: that of the first request. A query and a GET if it is already."""
-        run = mark.run
+        """Make one run unreadable. Returns the mark that counts: that of the first request. A read, a query and a GET if it is already; then it
+        is registered again if the table of registrations was lost."""
+        run, known = mark.run, self._registration(mark.run)
+        order = DeletionOrder(mark.by, mark.why)
         try:
             self._writer.tails.check_deleted(run)
         except RunDeletedError:
-            return find_mark(self._store, run) or mark
+            mark = find_mark(self._store, run) or mark
+            if known is None and not mark.is_done:
+                self._database.put_many([Registration(run, 0, self._clock.now_ms(), order).put()])
+            return mark
         page, started_ms = self._store.list(self._layout.run_prefix(run)), self._started_ms(run)
-        known = self._registration(run)
         if known is None or known.order is None:
             is_enough = started_ms or not page.truncated
             objects = page.objects if is_enough else list_all(self._store, self._layout.run_prefix(run))
             times = [each.last_modified_ms for each in objects] + [ms for ms in [started_ms] if ms]
-            order = DeletionOrder(mark.by, mark.why)
             self._database.put_many([Registration(run, min(times, default=0), mark.deleted_ms, order).put()])
         self._generations.mark_runs(run.fqn, [run.run_id])
         mark = put_mark(self._store, mark)
@@ -355,9 +358,11 @@ class RunRemoval:
         before_ms = self._clock.now_ms() - RETIRE_AFTER_MS
         is_settled = is_expiry or max([registration.begun_ms, *(each.last_modified_ms for each in last)]) <= before_ms
         segments = () if is_settled else self._layout.segments_among(run, objects)
-        emptied = frozenset(each.key for each in segments if each.last_modified_ms > before_ms)
+        young = [each for each in segments if each.last_modified_ms > before_ms]
         last_keys = [each.key for each in last]
-        work = RemovalPass(run, registration.since_ms, frozenset(last_keys), emptied.difference(last_keys), deadline)
+        kept = {*last_keys, *(each.key for each in young if not each.size and each.last_modified_ms > registration.begun_ms)}
+        emptied = frozenset(each.key for each in young if each.key not in kept)
+        work = RemovalPass(run, registration.since_ms, frozenset(kept), emptied, deadline)
         try:
             self._run_steps(work, STEPS_ON_EXPIRY if is_expiry else STEPS)
             if is_settled:

@@ -23,7 +23,7 @@ from chalicelib.runlog.log_end import delete_all, list_all
 from chalicelib.runlog.segment import metadata_of
 
 _AT_ONCE = 1000
-_THREADS = 8
+_THREADS, _EMPTIED_AT_ONCE = 8, 64
 _SKEW_MS = 60_000
 """By how much the clocks of S3, of the run's clients and of the handlers of pipelines may differ."""
 
@@ -31,7 +31,7 @@ _SKEW_MS = 60_000
 @dataclass(frozen=True, slots=True)
 class RemovalPass:
     """One pass over a run. ``since_ms``: nothing of it is older; ``last``: keys of its prefix that are not deleted yet; ``emptied``: keys of young
-    segments, whose numbers a writer may still present; ``counts``: of what was removed, by kind."""
+    segments that this deletion has not emptied, whose numbers a writer may still present; ``counts``: of what was removed, by kind."""
 
     run: Run
     since_ms: int
@@ -63,8 +63,11 @@ class RunSteps:
         """Objects below the run's prefix; young segments become empty seals. A LIST and a request for 1,000, and a PUT for each of those."""
         self._delete_below(work, "objects", self._layout.run_prefix(work.run))
         seal = PutOptions(metadata_of(DELETED_ENTRY))
+        keys = sorted(work.emptied)
         with ThreadPoolExecutor(_THREADS) as threads:
-            list(threads.map(lambda key: self._store.put(key, b"", seal), sorted(work.emptied)))
+            for first in range(0, len(keys), _EMPTIED_AT_ONCE):
+                work.deadline.check()
+                list(threads.map(lambda key: self._store.put(key, b"", seal), keys[first : first + _EMPTIED_AT_ONCE]))
 
     def uploads(self, work: RemovalPass) -> None:
         """Parts of open uploads, such as those of a compaction that was killed. A LIST, and a request for each."""

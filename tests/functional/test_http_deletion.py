@@ -310,12 +310,19 @@ def damage_mark(archive: Archive) -> None:
     archive.world.store.put(mark_key(RUN), b"{", PutOptions())
 
 
+def lose_table(archive: Archive) -> None:
+    delete()
+    archive.world.database._tables.clear()
+
+
 def damage_registration(archive: Archive) -> None:
     key = Key(TABLE, REMOVALS, "!")
     archive.world.database.put_many([Put(key, {"partition": key.partition, "at": key.sort})])
 
 
-@pytest.mark.parametrize("hinder", [expire_late, begin_expiry, end_expiry, damage_end, damage_mark, damage_registration])
+@pytest.mark.parametrize(
+    "hinder", [expire_late, begin_expiry, end_expiry, damage_end, damage_mark, damage_registration, lose_table]
+)
 def test_hindered_deletion_leaves_nothing(hinder: Callable[[Archive], None]) -> None:
     archive = Archive((RUN,))
     with archive.installed():
@@ -386,24 +393,21 @@ def test_pipeline_is_deleted_and_its_name_is_used_again() -> None:
         assert again == "runs that began after deletedAt: 1" and get("svc.flow/r4").json["logs"] == "newer"
 
 
-@pytest.mark.parametrize(("name", "runs"), [("/runs/r1", (RUN, LATER, OTHER)), ("", ())])
-def test_deletion_of_large_run_or_pipeline_ends_in_several_calls(
-    name: str, runs: Sequence[Run], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deletion_of_large_run_ends_in_several_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     for each in ("tests.support.object_store.MAX_LISTED", "chalicelib.removal.run_steps._AT_ONCE"):
         monkeypatch.setattr(each, 20)
-    archive = Archive(runs)
-    for number in range(0 if runs else 8):
-        append(archive.world, Run("svc.flow", f"r{number}"))
-    for number in range(400 if runs else 0):
+    archive = Archive()
+    for number in range(400):
         archive.world.store.put(f"{archive.world.layout.run_prefix(RUN)}events/{number}", b"", PutOptions())
+    for number in range(80):
+        archive.world.store.put(archive.world.layout.segment(RUN, 100 + number), MARK.encode(), PutOptions())
 
     def slow(operation: str, request: Any) -> Any:
-        archive.world.clock.advance(1.5 if runs and operation == "list" else 0.2)
+        archive.world.clock.advance(1.0 if operation == "list" else 0.2)
         return request()
 
     with archive.installed(slow):
-        states = [call("DELETE", f"{CATALOG}/svc.flow{name}").json["state"] for _ in range(9)]
+        states = [delete().json["state"] for _ in range(14)]
         assert get("svc.flow/r1").status == 410
     assert (states[0], states[-1], archive.left()) == ("deleting", "deleted", [])
 
