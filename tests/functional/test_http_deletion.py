@@ -28,7 +28,7 @@ from chalicelib.removal.places import PLACES, STEPS
 from chalicelib.removal.run_removal import REMOVALS, Registration
 from chalicelib.removal.run_steps import RunSteps
 from chalicelib.runlog.batch import Batch
-from chalicelib.runlog.deletion_marks import mark_key
+from chalicelib.runlog.deletion_marks import DeletionMark, mark_key, put_dataset_time, put_mark
 from chalicelib.runlog.log_end import list_all
 from chalicelib.triggers.maintenance import maintain_pipeline_files
 from tests import sampling
@@ -366,7 +366,38 @@ def test_deletion_needs_its_scope_and_leaves_an_audit_line(caplog: pytest.LogCap
 def test_deletion_of_unknown_run_or_with_long_reason_is_refused() -> None:
     with installed(World(), runs=InMemoryRunCatalog()):
         assert delete().status == call("DELETE", f"{CATALOG}/svc.flow").status == 404
-        assert call("DELETE", f"{CATALOG}/svc.flow/runs/r1?reason={'x' * 501}").status == 400
+        for characters, status in ((501, 400), (500, 404)):
+            assert call("DELETE", f"{CATALOG}/svc.flow/runs/r1?reason={'x' * characters}").status == status
+
+
+@pytest.mark.parametrize(
+    ("is_done", "dataset_ms", "outstanding"),
+    [(False, 8, ["late writes"]), (True, 8, []), (True, 7, ["dataset"]), (True, 6, ["dataset"])],
+)
+def test_outstanding_names_attempts_and_dataset(is_done: bool, dataset_ms: int, outstanding: list[str]) -> None:
+    world, mark = (
+        World(),
+        DeletionMark(RUN.fqn, RUN.run_id, 7, "ada", counts={"objects": 1}, is_done=True, attempts=(LATER.run_id,)),
+    )
+    put_mark(world.store, mark)
+    put_mark(world.store, replace(mark, run_id=LATER.run_id, counts={"objects": 2}, is_done=is_done, attempts=()))
+    put_dataset_time(world.store, dataset_ms)
+    with installed(world, runs=InMemoryRunCatalog()):
+        answer = delete().json
+    assert ([each["what"] for each in answer["outstanding"]], answer["counts"]) == (outstanding, {"objects": 3})
+
+
+def test_removal_that_fails_does_not_stop_others() -> None:
+    archive = Archive(())
+    with archive.installed():
+        for run in (RUN, OTHER):
+            append(archive.world, run)
+            delete(run)
+        archive.world.clock.advance(SECONDS_UNTIL_SETTLED)
+        archive.world.index.failures.schedule("forget", error=StoreUnavailableError, times=1)
+        for left in ([True, False], [False, False]):
+            maintain_pipeline_files(composition.services(), 60_000)
+            assert [bool(archive.world.names(run)) for run in (RUN, OTHER)] == left
 
 
 def test_later_attempts_of_an_expired_run_are_deleted() -> None:

@@ -285,6 +285,9 @@ def test_values_by_name_are_read_once_in_a_while_and_outlive_an_outage() -> None
         "it does not answer: the last one holds"
     )
     assert len(asked) == 3
+    clock.advance(30)
+    answers.append("third-value")
+    assert by_rules.mask("a", b"third-value").body == b"***configured-value***"
 
 
 def test_no_line_is_stored_until_a_value_was_read() -> None:
