@@ -61,6 +61,14 @@ def test_percent_encoded_in_both_cases_and_with_both_blanks_and_escaped(written:
     assert masked(f"a={written}&b=1", SECRET) == f"a={M}&b=1"
 
 
+@pytest.mark.parametrize("at", [0, WINDOW_BYTES - 1, WINDOW_BYTES])
+@pytest.mark.parametrize("preceding", [0, 1, 2])
+def test_longest_form_at_a_border_is_masked(at: int, preceding: int) -> None:
+    secret = "a value that is longer than each marker"
+    form = base64.b64encode(b"x" * preceding + secret.encode()).decode()[(0, 2, 3)[preceding] :]
+    assert masked(" " * at + form + " end", secret) == " " * at + M + " end"
+
+
 @pytest.mark.behavior("Configured secrets are masked in base64, percent-encoded and escaped forms.")
 @pytest.mark.sampled(default=80)
 @pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
