@@ -406,6 +406,16 @@ def test_later_attempts_of_an_expired_run_are_deleted() -> None:
         assert delete().status == 200 and archive.left() == []
 
 
+def test_run_that_is_only_named_like_an_attempt_is_not_deleted() -> None:
+    world = World()
+    append(world, RUN)
+    with installed(world, runs=InMemoryRunCatalog()):
+        start = call("PUT", "/v1/events/svc.flow/r1~2/starts/s1", '{"host": "h", "command": "c", "attempt": 1}', JSON)
+        assert start.json["runId"] == LATER.run_id
+        append(world, LATER)
+        assert (delete().status, get("svc.flow/r1").status, get("svc.flow/r1~2").status) == (200, 410, 200)
+
+
 def test_pipeline_is_deleted_and_its_name_is_used_again() -> None:
     archive = Archive()
     with archive.installed():
