@@ -39,13 +39,15 @@ Tables = dict[str, dict[str, dict[str, Any]]]
 
 
 @contextmanager
-def services_of(stack: Stack, offset_s: float) -> Iterator[Services]:
-    """The stack's services in this process, with a clock off by this much."""
+def services_of(stack: Stack, offset_s: float, before_send: Callable[..., None] | None = None) -> Iterator[Services]:
+    """The stack's services in this process, with a clock off by this much. ``before_send``: called before each request to AWS."""
     environment = {"AWS_ENDPOINT_URL": stack["aws_endpoint_url"], "AWS_DEFAULT_REGION": stack["region"]}
     environment |= {name.upper(): value for name, value in CREDENTIALS.items()}
     environment["RUNLAKE_POSITION_KEYS"] = "0123456789abcdef"  # jobs lack the stack's key; only this process reads these positions
     with patch.dict(os.environ, environment):
         boto3.setup_default_session()
+        if before_send:
+            boto3.DEFAULT_SESSION.events.register("before-send", before_send)
         use_stack(stack["stack_name"])
         loaded = settings.load()
         ports = replace(aws_ports(loaded), clock=ManualClock(round((time.time() + offset_s) * 1000)), workers=None)
