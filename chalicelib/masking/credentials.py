@@ -24,13 +24,15 @@ _BEARER_LETTERS = 16
 _BLANKS = run_pattern(rb" \t")
 _MOST_BLANKS = 8
 _HEAD_BYTES = 80
+_QUOTE = rb"\\{0,3}+[\"']"
 _AFTER_AUTHORIZATION = re.compile(
-    rb"(?:\\{0,3}+[\"'])?[ \t]{0,8}+[:=][ \t]{0,8}+(?:\\{0,3}+[\"'])?(?:[A-Za-z0-9](?:[A-Za-z0-9]|-(?!-)){0,31}+[ \t]{1,8}+)?(?=[^\s\"'])"
+    rb"(?:" + _QUOTE + rb"[ \t]{0,8}+[:=][ \t]{0,8}+[bru]?" + _QUOTE + rb"|[ \t]{0,8}+[:=][ \t]{0,8}+(?:[bru]?" + _QUOTE + rb")?)"
+    rb"(?:[A-Za-z0-9](?:[A-Za-z0-9]|-(?!-)){0,31}+[ \t]{1,8}+)?(?=[^\s\"'])"
 )
 _CREDENTIALS = run_pattern(rb"^\s\"'\\")
 
 _AFTER_AUTH = re.compile(rb"\\{0,3}+\"[ \t]{0,8}+:[ \t]{0,8}+\\{0,3}+\"")
-_BASE64_TEXT = run_pattern(rb"A-Za-z0-9/+=")
+_PADDING = run_pattern(rb"=")
 _MOST_ENCODED = 4096
 
 _USER = run_pattern(rb"^\s/?#\"'<>:@")
@@ -118,10 +120,10 @@ def registry_credentials(text: Text, at: int, _: int, spans: list[Span]) -> int:
     head = text.match(_AFTER_AUTH, behind, _HEAD_BYTES)
     if not head:
         return behind
-    end = text.run(_BASE64_TEXT, head.end(), _MOST_ENCODED)
-    encoded = text.body[head.end() : end].rstrip(b"=")
-    if b":" in b64decode(encoded + bytes(-len(encoded) % 4).replace(b"\0", b"=") if len(encoded) % 4 != 1 else b""):
-        spans.append((head.end(), end))
+    end = text.run(BASE64, head.end(), _MOST_ENCODED)
+    encoded = text.body[head.end() : end]
+    if b":" in b64decode(encoded + b"A" * (-len(encoded) % 4)):
+        spans.append((head.end(), text.run(_PADDING, end, 2)))
     return end
 
 

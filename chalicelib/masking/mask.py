@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,6 +16,9 @@ from chalicelib.masking.shapes import CONFIGURED_ORDER, MARKERS, Finders, shape_
 from chalicelib.masking.text import Text
 
 _NEWLINE, _STARS = b"\n", b"***"
+_NUMBER = re.compile(rb"-?\d++(?:\.\d++)?(?:[eE][+-]?\d++)?")
+_QUOTED_NAME = re.compile(rb"(\\{0,3}[\"'])[ \t]{0,8}:[ \t]{0,8}\Z")
+_NAME_BYTES = 24
 _MARKED = frozenset(MARKERS.values())
 _ORDERED_MARKERS = tuple(MARKERS.values())
 
@@ -69,7 +73,8 @@ def mask(body: bytes, finders: Finders, read: Callable[[bytes], Text] = Text, *,
     for start, order, end in secrets(read(body), finders):
         if body.startswith(_STARS, start) and body[start:end] in _MARKED:
             continue  # a marker already, for example from the client
-        marker = _ORDERED_MARKERS[order]
+        quote = _quote_of(body, start) if _NUMBER.fullmatch(body, start, end) else b""
+        marker = quote + _ORDERED_MARKERS[order] + quote
         masked.write(view[at:start])
         length = masked.write(marker if body.find(_NEWLINE, start, end) < 0 else _of_lines(body[start:end], marker))
         if has_edits:
@@ -80,6 +85,12 @@ def mask(body: bytes, finders: Finders, read: Callable[[bytes], Text] = Text, *,
         return Masked(body, {})
     masked.write(view[at:])
     return Masked(masked.getvalue(), _by_shape(counts), Edits(numbers))
+
+
+def _quote_of(body: bytes, start: int) -> bytes:
+    """The quotes that a number in JSON gets when it is masked: those of its name."""
+    name = _QUOTED_NAME.search(body[max(start - _NAME_BYTES, 0) : start])
+    return name[1] if name else b""
 
 
 def _by_shape(counts: Sequence[int]) -> dict[str, int]:

@@ -142,7 +142,7 @@ def masked_behind(label: str, value: object) -> object:
         return value
     before = sum(edit.length - (edit.end - edit.start) for edit in list(masked.edits)[:-1])
     first = masked.edits[-1].start + before
-    return masked.body[first : first + masked.edits[-1].length].decode()
+    return masked.body[first : first + masked.edits[-1].length].decode().strip('"')
 
 
 @pytest.mark.slow

@@ -11,10 +11,12 @@ from runlake._redaction.text import Span, Text
 
 _LONGEST_COMMAND = 4096
 _COMMAND = re.compile(rb"(?:[^\n\\]++|\\[\s\S])*+")
-_VALUE = rb"(?:\"(?P<double>[^\"\n]++)|'(?P<single>[^'\n]++)|(?P<bare>[^\s\"';|&<>]++))"
-_OPTION, _TO = rb"[ \t][\"']?", rb"(?:[\"'],?)?[ \t=]{0,4}"
+_VALUE = (
+    rb"\\{0,3}+(?:\"(?P<double>(?:[^\"\n\\]|\\++(?!\"))++)|'(?P<single>[^'\n]++)|(?P<bare>(?:[^\s\"';|&<>\\]|\\++(?![\"']))++))"
+)
+_OPTION, _TO = rb"[ \t]\\{0,3}+[\"']?", rb"(?:\\{0,3}+[\"'],?)?[ \t=]{0,4}"
 """Before an option and between it and its value, also in a list of words."""
-_APART = rb"(?:[\"'],?[ \t]|[ \t=])[ \t]{0,3}"
+_APART = rb"(?:\\{0,3}+[\"'],?[ \t]|[ \t=])[ \t]{0,3}"
 _OPTIONS = {
     b"curl": _OPTION + rb"(?:-[a-zA-Z]{0,4}u|-U|--user|--proxy-user)" + _TO + _VALUE,
     b"wget": _OPTION + rb"--(?:http-|ftp-|proxy-)?password" + _APART + _VALUE,

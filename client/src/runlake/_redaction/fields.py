@@ -182,7 +182,7 @@ def _size(text: str) -> int:
 def _last_replacement(masked: Masked) -> str:
     *others, last = masked.edits
     start = last.start + sum(edit.length - (edit.end - edit.start) for edit in others)
-    return masked.body[start : start + last.length].decode(errors="replace")
+    return masked.body[start : start + last.length].decode(errors="replace").strip('"')
 
 
 def _unused(name: str, taken: Mapping[str, object], numbers: dict[str, int]) -> str:

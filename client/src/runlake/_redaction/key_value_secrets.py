@@ -166,7 +166,8 @@ def _value(text: Text, word: bytes, at: int) -> Span:
         return behind, behind  # the next option
     if quote:
         return _quoted(text, start, quote)
-    if text.body[start : start + 2] in _OPENED:
+    is_quoted = word in QUOTED or not {*b"\"'"}.isdisjoint(text.body[behind:start])
+    if (is_quoted and text.body[start : start + 1] in (b"[", b"{")) or text.body[start : start + 2] in _OPENED:
         return start, start
     if text.body.startswith(b"{", start) and _before_name(text, at).endswith(b";"):  # of ODBC
         start, end = start + 1, text.run(_BRACED, start + 1)
