@@ -281,10 +281,19 @@ _DENIED = "User: arn:aws:sts::1:assumed-role/a/b is not authorized to perform: e
 )
 def test_refusal_has_a_next_step(url: str, answer: dict[str, str], error: str, following: str, keys: None) -> None:
     transport = httpx.MockTransport(lambda _: httpx.Response(403, json=answer))
-    with Archive(url, transport=transport, signer=Signer(url)) as archive, pytest.raises(AccessError) as caught:
-        archive.newest_run("p")
+    with Archive(url, transport=transport, signer=Signer(url)) as archive:
+        with pytest.raises(AccessError) as caught:
+            archive.newest_run("p")
+        assert archive.located(caught.value) is caught.value
     assert str(caught.value).startswith(error) and following in caught.value.next_step and "\n" not in str(caught.value)
-    assert archive.located(caught.value) is caught.value
+
+
+def test_refusal_of_another_server_is_one_of_the_address(keys: None) -> None:
+    transport = httpx.MockTransport(lambda _: httpx.Response(403, json={"error": "not here"}))
+    with Archive(URL, transport=transport, signer=Signer(URL)) as archive:
+        with pytest.raises(AccessError) as caught:
+            archive.newest_run("p")
+        assert isinstance(archive.located(caught.value), AddressError)
 
 
 def test_unsigned_request_names_the_option(server: FakeServer) -> None:

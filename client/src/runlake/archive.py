@@ -36,7 +36,7 @@ from runlake.errors import (
 from runlake.names import DeadLetterName, RunName, path_segment, public_url
 from runlake.outcomes import RunEnd
 from runlake.settings import RUN_LOG, Settings
-from runlake.signing import Signer
+from runlake.signing import GRANT, Signer
 from runlake.starts import Start, StartedRun
 from runlake.tokens import Token
 
@@ -117,14 +117,17 @@ class Archive:
             response = self._send(self._request("GET", "/v1/health", {}))
             answer = dict(response.json())
             return answer.get("status") == "ok" or (
-                response.status_code in _UNAUTHORIZED and answer.get("code") == response.status_code
+                response.status_code in _UNAUTHORIZED
+                and (answer.get("code") == response.status_code or self._refusal_of_aws(response) is not None)
             )
+        except (SettingsError, UnavailableError):  # of credentials, which held for another request
+            return True
         except (*_NO_ANSWER, ValueError, TypeError):
             return False
 
     def located(self, error: ApiError) -> ApiError:
         """The error, or an AddressError if the server at the address is not Runlake."""
-        if (self._signer and isinstance(error, AccessError)) or self.is_runlake():
+        if self.is_runlake():
             return error
         message = f"the server at this address is not Runlake: {error} url={public_url(self.url)}"
         return AddressError(error.status, message, next_step=_advice_to_sign(str(error)))
@@ -566,6 +569,10 @@ class Archive:
         except _NO_ANSWER as error:
             raise _no_answer(error) from error
 
+    def _refusal_of_aws(self, response: httpx.Response) -> AccessError | None:
+        """The error for a signed request that did not come to the archive; None for other responses."""
+        return None if self._signer is None else self._signer.refusal(response.status_code, _message(response))
+
     def _send(self, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
         with _unlogged():
             return self._http.send(request, stream=stream)
@@ -574,7 +581,7 @@ class Archive:
         status, message = response.status_code, _message(response)
         if status in _UNAUTHORIZED:
             if self._signer is not None and "authorization" in response.request.headers:
-                return self._signer.refusal(status, message)
+                return self._refusal_of_aws(response) or AccessError(status, message, next_step=GRANT)
             self._token.forget()
             return AccessError(status, message, next_step=_advice_to_sign(message))
         if status < 400 or status >= 500 or status in _TRY_AGAIN:  # redirects come from a proxy

@@ -122,17 +122,16 @@ class Signer:
         refused = headers["authorization"].partition("Credential=")[2].partition("/")[0]
         return chain_of_process().newer_keys(refused).access_key != refused
 
-    def refusal(self, status: int, message: str) -> AccessError:
-        """The error for a refused request, by AWS or by the archive, with what to do about it."""
+    def refusal(self, status: int, message: str) -> AccessError | None:
+        """The error for a request that AWS refused, with what to do about it; None if the message is not one of AWS."""
         source = chain_of_process().source
         for text, problem, following in _REFUSALS[self._service]:
-            if message.startswith(text):
+            if f"{message}.".startswith(text):
                 renewal = _RENEWALS.get(source, "renew them where they are from")
                 return AccessError(
                     status, f"{problem}: {one_line(message)} credentials={source}", next_step=following.format(renewal=renewal)
                 )
-        following = f"ask the operator to grant the scope to this role in the policy; {WHOSE}"
-        return AccessError(status, message, next_step=following)
+        return None
 
 
 _CLOCK = ("Signature expired", "Signature not yet current")
@@ -159,7 +158,7 @@ _REFUSALS = {
     _FUNCTION_URL: (
         *_OF_AWS,
         (
-            "Forbidden",
+            "Forbidden.",
             "AWS does not let these credentials call the function URL",
             f"allow the role lambda:InvokeFunctionUrl and lambda:InvokeFunction on the function; {WHOSE}",
         ),
@@ -169,4 +168,6 @@ _REFUSALS = {
         ("User: ", "AWS does not let these credentials call the API", "allow the role execute-api:Invoke on the API"),
     ),
 }
-"""The beginnings of AWS's answers by service, each with the problem and the next step. Other answers are the archive's."""
+"""The beginnings of AWS's answers by service, each with the problem and the next step."""
+GRANT = f"ask the operator to grant the scope to this role in the policy; {WHOSE}"
+"""The next step after a refusal by the archive."""
