@@ -220,13 +220,13 @@ _DENIED = "User: arn:aws:sts::1:assumed-role/a/b is not authorized to perform: e
             URL,
             {"Message": "Forbidden"},
             "AWS does not let these credentials call the function URL: Forbidden credentials=env",
-            "allow the role lambda:InvokeFunctionUrl and lambda:InvokeFunction",
+            "attach the policy of the stack's output JobUrlPolicyArn",
         ),
         (
             URL,
             {"Message": "Forbidden. For troubleshooting Function URL authorization issues, see: https://x"},
             "AWS does not let",
-            "allow",
+            "attach",
         ),
         (
             URL,
@@ -541,7 +541,7 @@ def test_missing_permission_is_one_line_of_exec(server: FakeServer, signed: Sett
     assert result.exit_code == 0, "that of the command"
     first, second = result.stderr.splitlines()
     assert first.startswith(
-        "runlake: p/r: AWS does not let these credentials call the function URL: Forbidden credentials=env (allow"
+        "runlake: p/r: AWS does not let these credentials call the function URL: Forbidden credentials=env (attach"
     )
     assert "2 lines of p/r wait in" in second
 
@@ -608,6 +608,6 @@ def test_page_is_opened_at_its_own_address(server: FakeServer, signed: Settings)
     server.add("p", "r", b"one\n")
     opened = called(server, {"RUNLAKE_PAGE_URL": "https://logs.example.com/api"}, "open", "p", "r", "--print")
     assert opened.stdout == "https://logs.example.com/api/v1/ui/?p=p&r=r\n"
-    assert "next: set page_url to the address" in called(server, {}, "open", "p", "r", "--print").stderr
+    assert "next: set page_url to the stack's output ApiUrl" in called(server, {}, "open", "p", "r", "--print").stderr
     wrong = called(server, {"RUNLAKE_PAGE_URL": "logs.example.com"}, "open", "--print")
     assert "the page's address has no scheme" in wrong.stderr

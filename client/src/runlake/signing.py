@@ -160,7 +160,7 @@ _REFUSALS = {
         (
             "Forbidden.",
             "AWS does not let these credentials call the function URL",
-            f"allow the role lambda:InvokeFunctionUrl and lambda:InvokeFunction on the function; {WHOSE}",
+            f"attach the policy of the stack's output JobUrlPolicyArn to the role; {WHOSE}",
         ),
     ),
     _REST_API: (

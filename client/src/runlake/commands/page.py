@@ -64,7 +64,7 @@ def open_page(session: Session, fqn: str | None, run_id: str | None, failed: boo
     if not page:
         raise SettingsError(
             "the page is not at this address, whose requests are signed",
-            next_step="set page_url to the address of the stage's REST API",
+            next_step="set page_url to the stack's output ApiUrl",
         )
     address = page + (f"#L{line}" if line else "")
     if is_printed or not has_display():
