@@ -14,7 +14,7 @@ import yaml
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from local import gateway, package
+from local import gateway, job_accounts, package
 from local.emulator import CREDENTIALS, REGION
 from local.state import LocalError
 
@@ -75,7 +75,8 @@ def deploy(endpoint_url: str, parameters: Mapping[str, str]) -> dict[str, Any]:
 def _template(s3: Any) -> dict[str, Any]:
     """The packaged template with its CodeUri uploaded, as ``aws cloudformation package`` does.
 
-    The emulator reads the binary media types only from the API's property, AWS from its definition.
+    The emulator reads the binary media types only from the API's property, AWS from its definition. It cannot split a text in a condition,
+    and checks no permission of an account.
     """
     code = package.ZIP.read_bytes()
     key = hashlib.sha256(code).hexdigest() + ".zip"
@@ -84,6 +85,7 @@ def _template(s3: Any) -> dict[str, Any]:
     for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
             resource["Properties"]["CodeUri"] = f"s3://{_ARTIFACTS}/{key}"
+    template["Conditions"] |= {each: {"Fn::Equals": ["", "admitted"]} for each in job_accounts.CONDITIONS}
     api = template["Resources"]["RestAPI"]["Properties"]
     api["BinaryMediaTypes"] = api["DefinitionBody"]["x-amazon-apigateway-binary-media-types"]
     return template

@@ -7,6 +7,7 @@ from typing import Any
 
 MOST_ACCOUNTS = 5
 """As the parameter's pattern allows."""
+CONDITIONS = [f"AdmitsAccount{number}" for number in range(1, MOST_ACCOUNTS + 1)]
 _ACTIONS: dict[str, dict[str, Any]] = {
     "CallsUrl": {"Action": "lambda:InvokeFunctionUrl", "FunctionUrlAuthType": "AWS_IAM"},
     "InvokesByUrl": {"Action": "lambda:InvokeFunction", "InvokedViaFunctionUrl": True},
@@ -15,9 +16,8 @@ _ACTIONS: dict[str, dict[str, Any]] = {
 
 def add_to(template: dict[str, Any]) -> None:
     """Add permissions and their conditions."""
-    for number in range(MOST_ACCOUNTS):
+    for number, condition in enumerate(CONDITIONS):
         account = _account(number)
-        condition = f"AdmitsAccount{number + 1}"
         is_named = {"Fn::Not": [{"Fn::Equals": [account, ""]}]}
         template["Conditions"][condition] = {"Fn::And": [{"Condition": "HasJobUrl"}, is_named]}
         for name, action in _ACTIONS.items():
