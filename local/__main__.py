@@ -19,6 +19,8 @@ def _up(arguments: argparse.Namespace) -> None:
     description = up(arguments.port, dict(arguments.parameter), private=arguments.private)
     where = StackFolder(arguments.port).description.relative_to(PROJECT)
     show(f"runlake: up at {description['api_url']}, AWS at {description['aws_endpoint_url']}, described in {where}")
+    if "job_url" in description:
+        show(f"runlake: for jobs that sign (SigV4, service lambda, region {description['region']}): {description['job_url']}")
     show(f"runlake: logs in a browser: {description['api_url']}/v1/ui/")
 
 

@@ -22,9 +22,9 @@ CREDENTIALS = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
 _START_TIMEOUT_S = 300.0
 
 
-def choose_port(friendly_port: int) -> int:
-    """A port for the emulator: the stack's port plus 10,000 if that is free, otherwise any free port."""
-    derived = friendly_port + 10_000
+def choose_port(friendly_port: int, offset: int = 10_000) -> int:
+    """A port beside the stack's, for the emulator: the stack's plus ``offset`` if that is free, otherwise any free port."""
+    derived = friendly_port + offset
     return derived if derived < 65_536 and is_free(derived) else free_port()
 
 

@@ -1,24 +1,30 @@
-"""Runs ministack with two corrections.
+"""Runs ministack with two corrections and an addition.
 
 - Each zip of function code is unpacked once for all workers and all stacks; ministack unpacks it for each worker. Function code is
   read-only on Lambda too.
 - A message that is sent while a queue's poller removes others is kept. ministack replaces the list of messages without a lock and loses
   messages that are appended to the old list meanwhile.
+- STS describes an access key with its secret, so that the local function URL can check signatures. All keys here are the emulator's own.
 
 Started by path (see ``emulator.py``), so that neither the emulator nor the functions, which inherit its environment, have the
 project on their path.
 """
 
 import contextlib
+import dataclasses
 import fcntl
 import hashlib
+import json
 import os
 import runpy
 import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
+DESCRIBE_KEY = "DescribeAccessKey"
+"""The added action of STS. Parameters: AccessKeyId, SessionToken."""
 FOLDER = "RUNLAKE_SHARED_CODE"
 """Environment variable: folder of the unpacked code."""
 _MAX_UNUSED = 3
@@ -111,11 +117,30 @@ def _remove(queue: dict[str, Any], messages: list[dict[str, Any]]) -> None:
             queue["messages"].remove(message)
 
 
+def describe_keys() -> None:
+    """Make ministack's STS answer ``DESCRIBE_KEY``: what it knows of an access key with this session token, or ``code`` and ``message``."""
+    from ministack.core.iam_evaluator import resolve_credential
+    from ministack.services import sts
+
+    handle_request = sts.handle_request
+
+    async def handle(method: str, path: str, headers: Any, body: bytes, query_params: Any) -> Any:
+        if DESCRIBE_KEY.encode() not in (body or b""):
+            return await handle_request(method, path, headers, body, query_params)
+        asked = {name: values[0] for name, values in parse_qs(body.decode(), keep_blank_values=True).items()}
+        access_key = asked["AccessKeyId"]
+        found = resolve_credential(access_key, sts._access_key_account(access_key), asked.get("SessionToken") or None)
+        return 200, {"Content-Type": "application/json"}, json.dumps(dataclasses.asdict(found)).encode()
+
+    sts.handle_request = handle
+
+
 def main() -> None:
     from ministack.core import lambda_runtime
 
     lambda_runtime.zipfile = _Zipfile
     keep_messages()
+    describe_keys()
     runpy.run_module("ministack", run_name="__main__", alter_sys=True)
 
 

@@ -19,11 +19,14 @@ from local.address import Address
 from local.deploy import deploy
 from local.emulator import LOOPBACK, Emulator, choose_port
 from local.gateway import STAGE
+from local.job_url import JobUrl
 from local.state import LocalError, StackFolder, prune
 
 # API workers that start with the stack: a cold start takes about a second of one core.
 _WARM_WORKERS = 2
 _WATCH_EVERY_S = 1.0
+JOB_URL_OFFSET = 20_000
+"""From the stack's port to that of the local function URL."""
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -89,17 +92,23 @@ async def _serve(listener: socket.socket, folder: StackFolder, emulator: Emulato
     for number in _STOPS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     address = Address(emulator.endpoint_url, description["rest_api_id"], description["binary_types"])
-    runner = address.runner()
-    await runner.setup()
+    servers = [(address.runner(), listener)]
+    urls = {"api_url": f"http://{LOOPBACK}:{folder.port}/{STAGE}"}
+    if function := description["functions"].get("job_api"):
+        port = choose_port(folder.port, JOB_URL_OFFSET)
+        servers.append((JobUrl(emulator.endpoint_url, function).runner(), _listen(port)))
+        urls["job_url"] = f"http://{LOOPBACK}:{port}/{STAGE}"
     try:
-        await web.SockSite(runner, listener).start()
-        api_url = f"http://{LOOPBACK}:{folder.port}/{STAGE}"
-        await asyncio.to_thread(_warm_up, api_url)
+        for runner, bound in servers:
+            await runner.setup()
+            await web.SockSite(runner, bound).start()
+        await asyncio.to_thread(_warm_up, urls["api_url"])
         pids = {"pid": os.getpid(), "emulator_pid": emulator.pid, "port": folder.port, "emulator_port": emulator.port}
-        folder.publish({"api_url": api_url, **description, **pids})
+        folder.publish({**urls, **description, **pids})
         await _watch(stop, emulator)
     finally:
-        await runner.cleanup()
+        for runner, _ in servers:
+            await runner.cleanup()
 
 
 def _warm_up(api_url: str) -> None:

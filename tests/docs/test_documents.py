@@ -39,6 +39,16 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert broken == []
 
 
+@every_page
+def test_recipes_allow_calls_of_functions_through_the_url_alone(page: Path) -> None:
+    """Whoever may invoke the function behind it otherwise can name any role in an event."""
+    conditions = {"lambda:InvokeFunctionUrl": "FunctionUrlAuthType", "lambda:InvokeFunction": "InvokedViaFunctionUrl"}
+    for block in (each for language in ("json", "yaml", "sh") for each in blocks(page, language)):
+        for action, condition in conditions.items():
+            grants = len(re.findall(rf"{action}\b", block.text))
+            assert block.text.replace("-", "").lower().count(condition.lower()) == grants, block.text
+
+
 def _leads_somewhere(page: Path, link: str) -> bool:
     if link.startswith("https://"):
         return True

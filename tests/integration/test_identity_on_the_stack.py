@@ -1,5 +1,6 @@
-"""Access on the deployed stack: tokens at the gateway's authorizer and in the function, the two unmodified clients with tokens, and
-AWS signatures. The emulator runs the deployed authorizer as AWS does; it accepts signatures without checking them."""
+"""Access on the deployed stack: tokens at the gateway's authorizer and in the function, the two unmodified clients with tokens, AWS
+signatures, and jobs at the function URL of the same stage. The emulator runs the deployed authorizer as AWS does; it accepts signatures
+without checking them, the address in front of its function URL does not."""
 
 from __future__ import annotations
 
@@ -27,6 +28,9 @@ from tests.integration.stacks import PATIENCE_S, Stack, running_stack, stack_wit
 from tests.issuer import EVERYTHING, Issuer, basic, bearer
 
 POLICY = "/runlake/policy"
+STS = "arn:aws:sts::000000000000:assumed-role"
+JOBS = {"sales": "svc_sales.*", "hr": "svc_hr.*", "every": "*"}
+"""Names that each role may write and read."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +46,13 @@ class Said:
         return json.loads(self.body)
 
 
-def ask(stack: Stack, method: str, path: str, headers: dict[str, str] | None = None, body: bytes | None = None) -> Said:
-    """One request through the gateway."""
-    request = Request(stack.api_url + path, body, ({"Content-Type": "text/plain"} if body else {}) | (headers or {}), method=method)
+def ask(
+    stack: Stack, method: str, path: str, headers: dict[str, str] | None = None, body: bytes | None = None, base: str = ""
+) -> Said:
+    """One request through the gateway, or to another address."""
+    request = Request(
+        (base or stack.api_url) + path, body, ({"Content-Type": "text/plain"} if body else {}) | (headers or {}), method=method
+    )
     try:
         with urlopen(request, timeout=PATIENCE_S) as answer:
             return Said(answer.status, answer.read().decode(), dict(answer.headers))
@@ -60,9 +68,10 @@ def issuer() -> Issuer:
 
 @pytest.fixture(scope="module")
 def asking(issuer: Issuer) -> Iterator[Stack]:
-    """A stack that requires tokens."""
-    with stack_with_tokens(issuer, JwtLeewaySeconds="0", PolicyParameter=POLICY) as stack:
-        policy = {"principals": {"bot-*": {"logs:write": ["svc_policy.*"]}}}
+    """A stack that requires tokens, and has a function URL for jobs."""
+    with stack_with_tokens(issuer, JwtLeewaySeconds="0", PolicyParameter=POLICY, JobUrl="iam") as stack:
+        of_jobs = {f"{STS}/{role}": {"logs:write": [names], "logs:read": [names]} for role, names in JOBS.items()}
+        policy = {"principals": {"bot-*": {"logs:write": ["svc_policy.*"]}} | of_jobs, "denied": {"subjects": [f"{STS}/*/stolen"]}}
         with closing(stack.client("ssm")) as ssm:
             ssm.put_parameter(Name=POLICY, Value=json.dumps(policy), Type="String", Overwrite=True)
         yield stack
@@ -229,6 +238,71 @@ def test_a_role_of_iam_does_what_the_policy_grants_it(signed: Stack) -> None:
     unsigned = ask(signed, "POST", run_path("svc_sales.etl"), {}, b"x\n")
     assert unsigned.status in (401, 404) and unsigned.json["code"] == unsigned.status
     assert ask(signed, "GET", "/v1/health").status == 200
+
+
+# ---------------------------------------------------------------- jobs at the function URL
+
+
+def session(stack: Stack, role: str, name: str) -> Credentials:
+    """Temporary credentials of a role, whose path its ARN loses."""
+    with closing(stack.client("sts")) as sts:
+        made = sts.assume_role(RoleArn=f"arn:aws:iam::000000000000:role/jobs/{role}", RoleSessionName=name)["Credentials"]
+    return Credentials(made["AccessKeyId"], made["SecretAccessKey"], made["SessionToken"])
+
+
+def job(
+    stack: Stack, key: Credentials, method: str, path: str, body: bytes = b"", scope: tuple[str, str] = ("lambda", "us-east-1"),
+    base: str = "", **changed: str,
+) -> Said:  # fmt: skip
+    """A request that botocore signs. ``changed``: headers, with _ for -, that are other than signed."""
+    request = AWSRequest(method, stack["job_url"] + path, data=body, headers={"Content-Type": "text/plain"} if body else {})
+    SigV4Auth(key, *scope).add_auth(request)
+    headers = dict(request.headers) | {name.replace("_", "-"): value for name, value in changed.items()}
+    return ask(stack, method, path, headers, body or None, base or stack["job_url"])
+
+
+@pytest.mark.behavior("Jobs sign with their IAM roles and people send tokens in one stage.")
+def test_jobs_of_three_roles_and_a_person_share_a_stage(asking: Stack, issuer: Issuer) -> None:
+    people = bearer(issuer.granted("person", logs_read=["*"]))
+
+    for role, names in JOBS.items():
+        key, run = session(asking, role, "job-1"), uuid.uuid4()
+        for name in ("svc_sales", "svc_hr"):
+            path, may = f"{LOGS}/{name}.a%2Fb%25..c/{run}", names in (f"{name}.*", "*")
+            assert job(asking, key, "POST", path, b"one\n").status == (200 if may else 403)
+            assert job(asking, key, "GET", path).status == (200 if may else 403)
+            read = ask(asking, "GET", path, people)
+            assert (read.status, read.json.get("logs", "")) == (200, "one" if may else ""), (role, name)
+    assert ask(asking, "GET", f"{LOGS}/svc.a/r", {"Authorization": "AWS4-HMAC-SHA256 x"}).status == 401, "tokens alone at the API"
+    assert job(asking, session(asking, "every", "stolen"), "GET", f"{LOGS}/svc.a/r").status == 401
+    assert job(asking, session(asking, "another", "every"), "GET", f"{LOGS}/svc.a/r").status == 403
+
+
+def test_wrong_signatures_that_the_emulator_admits_are_refused(asking: Stack) -> None:
+    """Its own function URL calls the function for each of them."""
+    key, other = session(asking, "sales", "me"), session(asking, "hr", "me")
+    with closing(asking.client("lambda")) as functions:
+        url: str = functions.get_function_url_config(FunctionName=asking["functions"]["job_api"])["FunctionUrl"]
+    emulated = f"{asking['aws_endpoint_url']}/_aws/lambda-url/{urlsplit(url).netloc.partition('.')[0]}/api"
+    bad = Credentials(key.access_key, "guess", key.token)
+    wrong: list[tuple[Credentials, str, dict[str, Any]]] = [
+        (bad, "/v1/health", {}),
+        (Credentials("AKIAUNKNOWN", "x"), "/v1/health", {}),
+        (Credentials(key.access_key, key.secret_key), "/v1/health", {}),
+        (Credentials(key.access_key, key.secret_key, other.token), "/v1/health", {}),
+        (key, "/v1/health", {"scope": ("execute-api", "us-east-1")}),
+        (key, "/v1/health", {"scope": ("lambda", "eu-west-1")}),
+        (key, "/v1/health", {"X_Amz_Date": "20200101T000000Z"}),
+        (key, "/v1/health", {"X_Amz_Content_SHA256": "0" * 64}),
+        (key, "/v1/health", {"X_Amz_Security_Token": other.token}),
+        (key, "/v1/health", {"X_Amz_User_Arn": f"{STS}/every/me"}),
+        (key, "/v1/health", {"Authorization": "AWS4-HMAC-SHA256 x"}),
+    ]
+    for credentials, path, options in wrong:
+        assert job(asking, credentials, "GET", path, base=emulated, **options).status == 200
+        refused = job(asking, credentials, "GET", path, **options)
+        assert refused.status == 403 and refused.json.keys() == {"Message"}, options
+    assert job(asking, key, "GET", "/v1/health").status == 200
 
 
 def test_firehose_shows_its_token_in_a_header_of_its_own(asking: Stack, issuer: Issuer) -> None:
