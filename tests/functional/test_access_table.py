@@ -457,7 +457,7 @@ def test_each_cell(row: Row) -> None:
     assert_cells(row, row.expected, "gateway")
 
 
-@pytest.mark.sampled(default=40)
+@pytest.mark.sampled(default=25)
 @OF_ROWS
 def test_each_cell_behind_the_function_url(row: Row) -> None:
     """There the forger is a role of another account, who may do nothing: nobody forges a signature that Lambda passes on."""

@@ -11,6 +11,7 @@ import pytest
 
 import app
 from chalicelib.access import stale_if_error_cache
+from chalicelib.errors import IdentityUnavailableError
 from chalicelib.ports import Run
 from chalicelib.routes.addresses import base_url
 from chalicelib.routes.function_url import adapt
@@ -179,6 +180,12 @@ def test_repeated_request_stores_its_lines_once(world: World) -> None:
     for _ in range(2):
         assert url_call("POST", f"{LOGS}/svc.a/r", "one\n", **options).status == 200
     assert world.read_all(Run("svc.a", "r")) == ["one"]
+
+
+def test_jobs_need_no_issuer() -> None:
+    issuer = Issuer(failure=IdentityUnavailableError("the keys cannot be read"))
+    with installed(World(), keys=issuer.read, policy=lambda: json.dumps(POLICY), **JWT | SIGNED):
+        assert url_call("GET", f"{LOGS}/svc.a/r", signer=JOB).status == 200
 
 
 def test_policy_that_is_away_denies_jobs_only_after_an_hour() -> None:

@@ -132,6 +132,10 @@ def without_scope(request: SentRequest, name: str, value: str) -> SentRequest:
     return with_headers(request, authorization=request.headers["authorization"].replace(name, value))
 
 
+def a_second_off(date: str) -> str:
+    return f"{date[:-2]}{int(date[-2]) ^ 1}Z"
+
+
 WRONG: dict[str, Callable[[SentRequest], SentRequest]] = {
     "another secret": lambda _: signed(secret="guess"),
     "another region": lambda _: signed(region="eu-west-1"),
@@ -143,7 +147,7 @@ WRONG: dict[str, Callable[[SentRequest], SentRequest]] = {
     "another body": lambda good: replace(good, body=b"y\n"),
     "another host": lambda good: with_headers(good, host="evil.example.com"),
     "another token": lambda good: with_headers(good, x_amz_security_token="another"),
-    "another date": lambda good: with_headers(good, x_amz_date=f"{good.headers['x-amz-date'][:-2]}9Z"),
+    "another second": lambda good: with_headers(good, x_amz_date=a_second_off(good.headers["x-amz-date"])),
     "no date": lambda good: with_headers(good, x_amz_date=""),
     "a date of another day than its scope": lambda good: with_headers(good, x_amz_date=f"20200101{good.headers['x-amz-date'][8:]}"),
     "a body without its hash": lambda _: replace(signed(**{"X-Amz-Content-SHA256": "0" * 64})),
