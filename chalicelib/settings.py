@@ -297,7 +297,7 @@ class Settings(BaseSettings):
     )
     login: Annotated[Login | None, NoDecode] = _setting(
         None,
-        "How people [log in](login.md) on the page and on the command line, with OpenID Connect. Default: they need a token.",
+        "How people [log in](login.md) on the page and with `runlake login`, with OpenID Connect. Default: they need a token.",
         'JSON: {"client_id": …, "cli_client_id": …, "issuer": …, "scopes": "openid …", "parameters": {"audience": …}, "origins": […], '
         '"cli_redirect": …}',
     )

@@ -39,6 +39,8 @@ class OpenId:
     answer: Json = field(default_factory=dict)
     refusals: list[str] = field(default_factory=list)
     is_away: bool = False
+    issued: list[str] = field(default_factory=list)
+    """Access tokens."""
     has_device_codes: bool = True
     _codes: dict[str, Json] = field(default_factory=dict)
     _refresh_tokens: set[str] = field(default_factory=set)
@@ -109,8 +111,9 @@ class OpenId:
         self._refresh_tokens.add(refresh_token)
         access: Json = {"iss": self.url, "jti": f"token-{number}", "scope": "openid logs:read"}
         identity: Json = {"iss": self.url, "aud": client, "email": "ann@example.com"}
+        self.issued.append(self.issuer.token(PERSON, **access | self.access))
         answer = {
-            "access_token": self.issuer.token(PERSON, **access | self.access),
+            "access_token": self.issued[-1],
             "id_token": self.issuer.token(PERSON, **identity | claims | self.claims),
             "token_type": "Bearer",
             "expires_in": 600,

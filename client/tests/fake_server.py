@@ -77,6 +77,10 @@ class FakeServer:
         self.fault: Callable[[str, str], Fault] = lambda method, path: ""
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.token: str | None = None
+        self.accepts: Callable[[str | None], bool] = lambda sent: not self.token or sent == f"Bearer {self.token}"
+        """Whether an ``Authorization`` header is valid."""
+        self.login: dict[str, Any] | None = None
+        """Where people log in, in the configuration of the page."""
         self.front: Front | None = None
         """Checks the signatures of all requests, except those of the store."""
         self.letters: list[dict[str, Any]] = []
@@ -169,7 +173,7 @@ class _Http(ThreadingHTTPServer):
 
 
 def _is_open(path: str) -> bool:
-    return "/store/" in path or path.endswith("/v1/health")
+    return "/store/" in path or path.endswith(("/v1/health", "/v1/ui/config"))
 
 
 def _rule_of(line: bytes) -> dict[str, str | None]:
@@ -226,7 +230,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return cut(self.connection)
         self.is_lost = fault == "lost"
-        if fake.token and self.headers.get("authorization") != f"Bearer {fake.token}" and not _is_open(self.path):
+        if not fake.accepts(self.headers.get("authorization")) and not _is_open(self.path):
             return self._json({"code": 401, "message": "the token does not hold"}, 401)
         if fake.front is not None and "/store/" not in self.path:
             headers = {name.lower(): value for name, value in self.headers.items()}
@@ -270,6 +274,10 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(status, body, more)
             case ("GET", "store", fqn, run_id):
                 self._object(self.server.fake.runs[fqn, run_id].data)
+            case ("GET", "v1", "ui", "config"):
+                self._json({"auth": "jwt", "version": "1", "login": fake.login})
+            case ("GET", "v0", "environment"):
+                self._json({"data": {"build": {"version": "1"}}})
             case ("GET", "v1", "health"):
                 self._json({"status": "ok", "version": "1"})
             case ("GET", "v1", "configuration"):

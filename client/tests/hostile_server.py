@@ -51,6 +51,9 @@ class HostileServer:
         if self.status != 200:
             return {"code": self.status, "message": self.text}
         match (method, *path[1:]):
+            case ("GET", "ui", "config"):
+                login = dict.fromkeys(("issuer", "cliClientId", "cliRedirect", "scopes"), self.text)
+                return {"auth": self.text, "version": self.text, "login": {**login, "parameters": {}}}
             case ("GET", "configuration"):
                 chosen = dict.fromkeys(("fqn", "browser", "locator"), self.text)
                 plugin = dict.fromkeys(("kind", "name", "problem", "fallback"), self.text)

@@ -44,6 +44,7 @@ SHOWN: list[tuple[str, ...]] = [
     *[("files", "list", "--what", "w", "--start", "1d", *form) for form in ((), ("--json",), ("--format", "http"), ("--format", "s3"))],
     ("files", "latest", "w", "w"), ("files", "latest", "w", "w", "--json"), ("files", "fetch", "x"), ("files", "fetch", "x", "--json"),
     *[("files", "push", "--what", "w", "--where", "w", "--start", "now", *form) for form in ((), ("--json",))], ("files", "cat", "x"),
+    ("login",),
 ]  # fmt: skip
 SILENT: list[tuple[str, ...]] = [
     ("grep", "-c", "x", *RUN), ("download", *RUN, "-o", "{tmp}/log"), ("download", *RUN, "-o", "{tmp}/log", "--json"),
@@ -51,10 +52,10 @@ SILENT: list[tuple[str, ...]] = [
     ("pipelines", "download", "p", "a", "-o", "{tmp}"), ("pipelines", "dead", "resend", *LETTER), ("pipelines", "dead", "drop", *LETTER),
     ("profiles",), ("profiles", "--json"), ("why", "p"), ("drain", "--discard", "left"),
     ("forward", *RUN, "--target", __file__),
-    ("delete", *RUN, "--yes"), ("delete", *RUN, "--yes", "--json"),
+    ("logout",), ("whoami",), ("whoami", "--json"), ("delete", *RUN, "--yes"), ("delete", *RUN, "--yes", "--json"),
 ]  # fmt: skip
 """Their output has nothing of the server's, or no text of it."""
-OFFLINE = {"config", "completion", "profiles"}
+OFFLINE = {"config", "completion", "profiles", "logout"}
 
 
 @pytest.fixture(scope="module")

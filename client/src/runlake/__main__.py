@@ -20,6 +20,7 @@ from runlake.commands import (
     explanations,
     files,
     forward,
+    login,
     page,
     pipeline_files,
     reading,
@@ -182,7 +183,7 @@ def runlake(ctx: click.Context, /, **options: Any) -> None:
 
 for _command in (
     reading.runs, reading.pipelines, reading.tail, reading.cat, search.grep, reading.download, explanations.why,
-    events.steps, events.events, forward.forward, setting.status, page.open_page,
+    events.steps, events.events, forward.forward, setting.status, page.open_page, login.login, login.logout, login.whoami,
     writing.execute_command, writing.drain, writing.close, deletion.delete, files.files, setting.config, setting.profiles, completion.completion,
 ):  # fmt: skip
     runlake.add_command(_command)

@@ -125,6 +125,14 @@ class Archive:
         except (*_NO_ANSWER, ValueError, TypeError):
             return False
 
+    def page_config(self) -> Json:
+        """How people show who they are, as the web page reads it. Raises ApiError, UnavailableError."""
+        return _checked(self._json("GET", "/v1/ui/config"), "auth", "version")
+
+    def check_credentials(self) -> None:
+        """Raises AccessError if the server does not accept the credentials, UnavailableError."""
+        self._json("GET", "/v0/environment/")
+
     def located(self, error: ApiError) -> ApiError:
         """The error, or an AddressError if the server at the address is not Runlake."""
         if self.is_runlake():
@@ -137,7 +145,7 @@ class Archive:
         """The server of these settings, or another one with their credentials. Raises SettingsError."""
         address = url or settings.required_url()
         signer = settings.signer(address)
-        return cls(address, None if signer else settings.bearer, settings.timeout_s, signer=signer)
+        return cls(address, None if signer else settings.token_for(address), settings.timeout_s, signer=signer)
 
     def __enter__(self) -> Archive:
         return self
@@ -482,14 +490,18 @@ class Archive:
 
     def _ask(self, method: str, path: str, headers: Mapping[str, str], *, stream: bool = False, **more: Any) -> httpx.Response:
         """The response to a request with credentials. A signed one that AWS refuses because the credentials have expired, or the clock is wrong, is
-        sent once more with new credentials, or by AWS's clock."""
-        response = self._send(self._request(method, path, {**headers, **self._bearer()}, **more), stream=stream)
+        sent once more with new credentials, or by AWS's clock; so is one whose login can be renewed."""
+        bearer = self._bearer()
+        response = self._send(self._request(method, path, {**headers, **bearer}, **more), stream=stream)
         if self._signer is not None and response.status_code in _UNAUTHORIZED:
             response.read()
             with _unlogged():
                 is_renewed = self._signer.is_renewed(response.request.headers, _message(response), _date_of(response))
             if is_renewed:
                 response = self._send(self._request(method, path, headers, **more), stream=stream)
+        elif response.status_code == 401 and bearer and self._token.is_renewed(bearer["Authorization"].split()[1]):
+            response.read()
+            response = self._send(self._request(method, path, {**headers, **self._bearer()}, **more), stream=stream)
         return response
 
     def _ask_store(self, url: str, headers: Mapping[str, str], *, stream: bool = False) -> httpx.Response:

@@ -2,6 +2,7 @@
 
 RunlakeError
 ├── SettingsError        fix the settings: an address is missing, a token's command fails
+├── LoginError           log in again: the issuer, or the person, refused, or the answer is not valid
 ├── ApiError             the server rejected the request
 │   ├── AccessError      get a token, or a scope (401, 403)
 │   ├── NotFoundError    check the name (404)
@@ -48,6 +49,12 @@ class SettingsError(RunlakeError):
     next_step = "see `runlake config` for what is set, and where"
 
 
+class LoginError(RunlakeError):
+    """A login failed: nobody is logged in."""
+
+    next_step = "log in again with `runlake login`; if the error persists, contact the operator"
+
+
 class ApiError(RunlakeError):
     """A response other than 2xx. ``status`` is its code, the text is the server's message."""
 
@@ -59,7 +66,7 @@ class ApiError(RunlakeError):
 class AccessError(ApiError):
     """A missing or invalid token, or one without the scope."""
 
-    next_step = "set a token (--token-file, RUNLAKE_TOKEN), or ask the operator for the scope"
+    next_step = "log in with `runlake login`, set a token (--token-file, RUNLAKE_TOKEN), or ask the operator for the scope"
 
 
 class NotFoundError(ApiError):

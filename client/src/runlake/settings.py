@@ -13,6 +13,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from runlake.errors import SettingsError
+from runlake.logins import FOLDER as LOGINS
+from runlake.logins import LoginFile, LoginToken
 from runlake.names import is_same_address, public_url
 from runlake.profiles import (
     METHOD_TABLES,
@@ -110,6 +112,14 @@ class Settings:
     def bearer(self) -> Token:
         """The token from the level with the highest precedence."""
         return token_from(self.token, self.token_file, self.token_command)
+
+    def token_for(self, url: str) -> Token:
+        """The token of the settings, or without one that of the login at this server."""
+        return self.bearer if any(getattr(self, name) for name in TOKEN_FORMS) else LoginToken(self.login_file(url))
+
+    def login_file(self, url: str) -> LoginFile:
+        """The file of the login at this server, of the profile."""
+        return LoginFile(settings_path().parent / LOGINS, self.profile, url)
 
     @property
     def spool_root(self) -> Path:

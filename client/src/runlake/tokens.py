@@ -29,6 +29,10 @@ class Token:
                 self._value, self._known = self._read(), True
             return self._value
 
+    def is_renewed(self, refused: str) -> bool:
+        """Whether there is another token at once after the server refused this one, with which the request is sent once more."""
+        return False
+
     def forget(self) -> None:
         """Read it again the next time: the file may have been renewed, and a command may print a new token."""
         self._known = False

@@ -1,0 +1,192 @@
+"""Logins that ``runlake login`` stored: one file for each profile and server, next to the settings file, readable by its owner alone.
+
+Refresh tokens may be used once. Processes therefore renew a login one at a time, under a lock, and the file has the new tokens before any request
+uses them. If a process dies between the issuer's answer and the write, the login is lost, and the next command asks to log in again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runlake.errors import AccessError, SettingsError, UnavailableError
+from runlake.names import file_name
+from runlake.tokens import Token
+
+if TYPE_CHECKING:
+    from runlake.openid import LoginConfig, Provider, Tokens
+
+FOLDER = "logins"
+_EARLY_S = 60
+"""Access tokens are renewed this long before they end."""
+_LEAST_AGE_S = 60
+"""A token that is refused, for example since it lacks a scope, is not renewed more often."""
+
+
+@dataclass(frozen=True)
+class Login:
+    """A stored login: who renews it, its tokens, and when these were issued, in seconds since 1970."""
+
+    config: LoginConfig
+    tokens: Tokens
+    issued_s: float
+
+    @property
+    def person(self) -> str:
+        """Who logged in, for people: an address of mail, a name, or the subject; "" if the issuer does not say."""
+        claims = self.tokens.claims
+        return next((str(claims[name]) for name in ("email", "preferred_username", "name", "sub") if claims.get(name)), "")
+
+    def ends_within(self, seconds: float, now_s: float) -> bool:
+        """Whether the access token ends that soon."""
+        return self.tokens.ends_s is not None and self.tokens.ends_s - now_s < seconds
+
+
+class LoginFile:
+    """The login of a profile ("": none) at the server with this address. ``open_provider``: the issuer of a login."""
+
+    def __init__(
+        self,
+        folder: Path,
+        profile: str,
+        url: str,
+        open_provider: Callable[[LoginConfig], Provider] | None = None,
+        clock_s: Callable[[], float] = time.time,
+    ) -> None:
+        key = sha256(f"{profile}\n{url.rstrip('/')}".encode("utf-8", "replace")).hexdigest()[:16]
+        self.path = folder / f"{file_name(profile or 'default', 40)}-{key}.json"
+        self._open_provider, self._clock_s = open_provider or _provider_of, clock_s
+
+    def read(self) -> Login | None:
+        """The login; None if there is none. Raises SettingsError if the file cannot be read."""
+        try:
+            stored = json.loads(self.path.read_text())
+            from runlake.openid import LoginConfig, Tokens
+
+            return Login(LoginConfig(**stored["config"]), Tokens(**stored["tokens"]), float(stored["issued_s"]))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is damaged"
+            following = "log in again with `runlake login`, or delete the file"
+            raise SettingsError(f"the login cannot be read path={self.path} reason={reason}", next_step=following) from error
+
+    def store(self, config: LoginConfig, tokens: Tokens) -> Login:
+        """Replace the login. Raises OSError."""
+        login = Login(config, tokens, self._clock_s())
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        temporary = self.path.with_suffix(f".{secrets.token_hex(4)}")
+        try:
+            with open(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+                json.dump(asdict(login), file)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self.path)
+        finally:
+            with suppress(FileNotFoundError):
+                temporary.unlink()
+        return login
+
+    def remove(self) -> Login | None:
+        """Forget the login, and return it. Its file goes even if it is damaged. Raises OSError."""
+        if not self.path.exists():
+            return None
+        with self._locked():
+            try:
+                return self.read()
+            except SettingsError:
+                return None
+            finally:
+                self.path.unlink(missing_ok=True)
+
+    def current(self, refused: str = "") -> Login | None:
+        """The login with an access token that holds, renewed if necessary: if it ends soon, or is ``refused``. While the issuer does not respond,
+        one that has not ended yet. Raises AccessError (log in again), UnavailableError, SettingsError."""
+        login = self.read()
+        if login is None or not self._is_stale(login, refused):
+            return login
+        with self._locked():
+            login = self.read()  # another process may have renewed it
+            if login is None or not self._is_stale(login, refused):
+                return login
+            return self._renewed(login)
+
+    def _is_stale(self, login: Login, refused: str) -> bool:
+        now_s = self._clock_s()
+        if refused and login.tokens.access_token == refused and now_s - login.issued_s >= _LEAST_AGE_S:
+            return True
+        return login.ends_within(_EARLY_S, now_s)
+
+    def _renewed(self, login: Login) -> Login:
+        has_ended = login.ends_within(0, self._clock_s())
+        if not login.tokens.refresh_token:
+            if not has_ended:
+                return login
+            raise AccessError(401, "the login has ended", next_step="log in again with `runlake login`")
+        try:
+            return self.store(login.config, self._open_provider(login.config).renewed(login.tokens))
+        except UnavailableError as error:
+            if not has_ended:
+                return login
+            error.next_step = f"is {login.config.host} up, and reachable from here? The command works again as soon as it is"
+            raise
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        import fcntl
+
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with open(os.open(self.path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+class LoginToken(Token):
+    """The access token of a stored login, which is renewed in time; None if nobody is logged in."""
+
+    def __init__(self, file: LoginFile) -> None:
+        super().__init__(lambda: None)
+        self._file, self._refused = file, ""
+        self._login: Login | None = None
+        self._clock_s = time.time
+        self._lock = threading.Lock()
+
+    def value(self) -> str | None:
+        """The token. Raises AccessError if the login has ended, UnavailableError, SettingsError."""
+        with self._lock:
+            if self._login is None or self._refused or self._login.ends_within(_EARLY_S, self._clock_s()):
+                self._login, self._refused = self._file.current(self._refused), ""
+            return self._login.tokens.access_token if self._login else None
+
+    def is_renewed(self, refused: str) -> bool:
+        """Whether there is another token than the refused one now. Raises as ``value``."""
+        with self._lock:
+            if self._login and self._login.tokens.access_token == refused:
+                self._refused = refused
+        return self.value() not in (None, refused)
+
+    def forget(self) -> None:
+        """Renew it the next time, unless it is new."""
+        self._refused = self._login.tokens.access_token if self._login else ""
+
+
+def _provider_of(config: LoginConfig) -> Provider:
+    from runlake.openid import Provider
+
+    return Provider(config)
+
+
+def claims_of(token: str) -> Mapping[str, Any]:
+    """What a token says, unverified; nothing if it is opaque."""
+    from runlake.openid import parts_of
+
+    return parts_of(token)[1]

@@ -1,0 +1,282 @@
+"""Logins on the command line: in a browser of the machine, on another device, renewed by many processes, against hostile answers."""
+
+from __future__ import annotations
+
+import json
+import threading
+import webbrowser
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
+
+import pytest
+from click.testing import CliRunner, Result
+
+from client.tests.fake_server import FakeServer
+from runlake.__main__ import runlake
+from runlake.archive import Archive
+from runlake.commands import login as commands
+from runlake.errors import AccessError, UnavailableError
+from runlake.loopback import Loopback
+from runlake.settings import Settings, load_settings
+from tests.openid import OpenId
+
+
+@pytest.fixture
+def openid() -> Iterator[OpenId]:
+    with OpenId().running() as provider:
+        yield provider
+
+
+@pytest.fixture
+def place(openid: OpenId, server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of logins. The server accepts only the newest access token; the browser answers by itself."""
+    (tmp_path / "config.toml").write_text(f'url = "{server.url}"\n[profiles.other]\n')
+    for name, value in {"RUNLAKE_CONFIG": str(tmp_path / "config.toml"), "BROWSER": "a", "XDG_CONFIG_HOME": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    login = {"issuer": openid.url, "clientId": "page", "cliClientId": "cli", "cliRedirect": "http://127.0.0.1/callback"}
+    server.login = {**login, "scopes": "openid logs:read", "parameters": {"resource": "urn:runlake"}}
+    server.accepts = lambda sent: bool(openid.issued) and sent == f"Bearer {openid.issued[-1]}"
+    monkeypatch.setattr(webbrowser, "open", visit)
+    monkeypatch.setattr(commands, "_WAIT_S", 0.3)
+    return tmp_path / "logins"
+
+
+def visit(address: str) -> bool:
+    def follow() -> None:
+        with suppress(HTTPError), urlopen(address, timeout=10) as page:
+            page.read()
+
+    threading.Thread(target=follow, daemon=True).start()
+    return True
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(runlake, arguments)
+
+
+def stored(place: Path) -> dict[str, Any]:
+    (path,) = place.glob("*.json")
+    return dict(json.loads(path.read_text()))
+
+
+def alter(place: Path, **tokens: Any) -> None:
+    """Change what the only login has."""
+    (path,) = place.glob("*.json")
+    login = stored(place)
+    path.write_text(json.dumps(login | {"issued_s": 0, "tokens": login["tokens"] | tokens}))
+
+
+@pytest.mark.behavior("`runlake login` stores a login for its owner alone, which all commands of the profile use and renew.")
+def test_login_in_the_browser_is_used_renewed_and_forgotten(place: Path, openid: OpenId, server: FakeServer) -> None:
+    server.add("p", "r", b"one\n")
+    result = call("login")
+    assert result.exit_code == 0 and f"as ann@example.com for {server.url}" in result.stderr
+    (asked,) = openid.requests("/authorize")
+    assert {"client_id": "cli", "scope": "openid logs:read", "resource": "urn:runlake"}.items() <= asked.items()
+    (path,) = place.glob("*.json")
+    assert (path.stat().st_mode & 0o777, place.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert call("cat", "p", "r").output == "one\n"
+    shown = json.loads(call("whoami", "--json").stdout)
+    assert (shown["person"], shown["subject"], shown["accepted"], shown["renewed"]) == ("ann@example.com", "ann", "yes", "yes")
+    alter(place, ends_s=1.0)
+    assert call("cat", "p", "r").output == "one\n", "renewed before it ends"
+    openid.tokens({"grant_type": "refresh_token", "refresh_token": stored(place)["tokens"]["refresh_token"], "client_id": "cli"})
+    alter(place, refresh_token=next(iter(openid._refresh_tokens)))
+    assert call("cat", "p", "r").output == "one\n", "renewed since the server refuses it"
+    secret = stored(place)["tokens"]
+    result = call("logout")
+    assert [each["token"] for each in openid.requests("/revoke")] == [secret["refresh_token"]]
+    assert result.exit_code == 0 and not list(place.glob("*.json"))
+    refused = call("whoami")
+    assert refused.exit_code == 2 and "next: log in with `runlake login`" in refused.stderr
+    assert call("logout").stderr == f"runlake: nobody was logged in for {server.url}\n"
+    assert not any(each["token"] in result.output for each in openid.requests("/revoke"))
+
+
+HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
+    "state": ({"redirect": {"state": "other"}}, "nobody logged in within"),
+    "no state": ({"redirect": {"state": None}}, "nobody logged in within"),
+    "answer of another issuer, mix-up": ({"redirect": {"iss": "https://evil.test"}}, "of another issuer"),
+    "no iss although announced": ({"redirect": {"iss": None}}, "of another issuer"),
+    "metadata of another issuer": ({"metadata": {"issuer": "https://evil.test"}}, "metadata is of another issuer"),
+    "plain endpoint": ({"metadata": {"token_endpoint": "http://evil.test/token"}}, "not be private"),
+    "endpoint that is a file": ({"metadata": {"authorization_endpoint": "file:///etc/passwd"}}, "not be private"),
+    "no endpoint": ({"metadata": {"token_endpoint": None}}, "lacks token_endpoint"),
+    "refused": ({"redirect": {"code": None, "error": "access_denied", "error_description": "no\x1b[31m"}}, "refused: no"),
+    "another verifier's code": ({"redirect": {"code": "code-0"}}, "refused: invalid_grant"),
+    "nonce": ({"claims": {"nonce": "other"}}, "(nonce)"),
+    "no nonce": ({"claims": {"nonce": None}}, "(nonce)"),
+    "ID token for another client": ({"claims": {"aud": "page"}}, "(audience)"),
+    "ID token for several by another": ({"claims": {"aud": ["cli", "page"], "azp": "page"}}, "(party)"),
+    "ID token of another issuer": ({"claims": {"iss": "https://evil.test"}}, "(issuer)"),
+    "expired ID token": ({"claims": {"exp": 1}}, "(end)"),
+    "no ID token": ({"answer": {"id_token": None}}, "ID token (algorithm"),
+    "ID token without a signature": ({"answer": {"id_token": "eyJhbGciOiJub25lIn0.e30."}}, "ID token (algorithm"),
+    "ID token of other things": ({"answer": {"id_token": "W10.NQ.x"}}, "ID token (algorithm"),
+    "token of another kind": ({"answer": {"token_type": "mac"}}, "valid access token"),
+    "token that is no text": ({"answer": {"access_token": {"a": 1}}}, "valid access token"),
+    "end that is no number": ({"answer": {"expires_in": "soon"}}, "valid end of the access token"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_answer_logs_nobody_in(name: str, place: Path, openid: OpenId) -> None:
+    merged, expected = HOSTILE[name]
+    for part, values in merged.items():
+        setattr(openid, part, values)
+    result = call("login")
+    assert result.exit_code == 2 and expected in result.stderr and "\nnext: " in result.stderr and "\x1b" not in result.output
+    assert not list(place.glob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("refusals", "waits", "said"),
+    [
+        ([], [5.0], ""),
+        (["authorization_pending", "slow_down", "authorization_pending", ""], [5.0, 5.0, 10.0, 10.0], ""),
+        (["authorization_pending", "access_denied"], [5.0, 5.0], "refused: access_denied"),
+        (["expired_token"], [5.0], "refused: expired_token"),
+    ],
+)
+def test_login_on_another_device(
+    refusals: list[str], waits: list[float], said: str, place: Path, openid: OpenId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("runlake.openid.time.sleep", slept.append)
+    openid.refusals = refusals
+    result = call("login", "--device")
+    assert f"Open {openid.url}/activate on any device, and enter the code ABCD-EFGH\n" in result.stdout
+    assert slept == waits and (result.exit_code, bool(list(place.glob("*.json")))) == ((2, False) if said else (0, True))
+    assert said in result.stderr
+    (asked,) = openid.requests("/device")
+    assert asked == {"client_id": "cli", "scope": "openid logs:read", "resource": "urn:runlake"}
+
+
+def test_without_display_a_code_is_preferred_and_else_the_address_is_printed(
+    place: Path, openid: OpenId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "has_display", lambda: False)
+    monkeypatch.setattr("runlake.openid.time.sleep", lambda _: None)
+    assert "ABCD-EFGH" in call("login").stdout
+    openid.has_device_codes = False
+    result = call("login")
+    assert result.stdout.startswith(f"{openid.url}/authorize?") and "ssh -L" in result.stderr and result.exit_code == 2
+    assert "lacks device_authorization_endpoint" in call("login", "--device").stderr
+
+
+def test_processes_renew_a_login_that_rotates_once(place: Path, openid: OpenId) -> None:
+    assert call("login").exit_code == 0
+    alter(place, ends_s=1.0)
+    url = load_settings().url
+
+    def renew(_: int) -> str | None:
+        return Settings(url=url).token_for(url).value()
+
+    with ThreadPoolExecutor(8) as pool:
+        tokens = set(pool.map(renew, range(16)))
+    assert tokens == {openid.issued[-1]}
+    assert [each["grant_type"] for each in openid.requests("/token")] == ["authorization_code", "refresh_token"]
+
+
+def away(openid: OpenId) -> None:
+    openid.is_away = True
+
+
+def ended(openid: OpenId) -> None:
+    openid.refusals = ["invalid_grant"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "tokens", "error"),
+    [
+        (away, {"ends_s": 1.0}, UnavailableError),
+        (away, {"ends_s": "soon"}, None),
+        (ended, {"ends_s": 1.0}, AccessError),
+        (ended, {"ends_s": "soon"}, AccessError),
+        (away, {"ends_s": 1.0, "refresh_token": ""}, AccessError),
+        (away, {"ends_s": "soon", "refresh_token": ""}, None),
+        (away, {"ends_s": None}, None),
+    ],
+)
+def test_login_that_cannot_be_renewed(
+    fault: Callable[[OpenId], None], tokens: dict[str, Any], error: type[Exception] | None, place: Path, openid: OpenId
+) -> None:
+    """A token that holds is used."""
+    assert call("login").exit_code == 0
+    soon_s = stored(place)["issued_s"] + 30
+    alter(place, **{name: soon_s if value == "soon" else value for name, value in tokens.items()})
+    fault(openid)
+    settings = load_settings()
+    if error:
+        with pytest.raises(error, match="login"):
+            settings.token_for(settings.url).value()
+    else:
+        assert settings.token_for(settings.url).value() == openid.issued[-1]
+
+
+def test_issuer_that_is_away_is_named(place: Path, openid: OpenId) -> None:
+    assert call("login").exit_code == 0
+    alter(place, ends_s=1.0)
+    away(openid)
+    result = call("pipelines")
+    assert result.exit_code == 2 and "the login server does not respond host=127.0.0.1" in result.stderr
+    assert "next: is 127.0.0.1" in result.stderr
+    assert "the issuer could not be told" in call("logout").stderr and not list(place.glob("*.json"))
+
+
+def test_refused_login_is_renewed_once_a_minute_at_most(place: Path, openid: OpenId, server: FakeServer) -> None:
+    assert call("login").exit_code == 0
+    server.accepts = lambda _: False
+    with Archive.of(load_settings()) as archive:
+        for _ in range(3):
+            with pytest.raises(AccessError):
+                archive.check_credentials()
+    assert len(openid.requests("/token")) == 1
+
+
+def test_login_belongs_to_one_address_and_profile(place: Path, openid: OpenId, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call("login").exit_code == 0
+    settings = load_settings()
+    assert settings.token_for(settings.url + "/").value() == openid.issued[-1]
+    assert settings.token_for("https://other.example/api").value() is None
+    assert load_settings({"profile": "other"}).token_for(settings.url).value() is None
+    monkeypatch.setenv("RUNLAKE_TOKEN", "typed")
+    assert load_settings().token_for(settings.url).value() == "typed"
+    assert "the token (environment) takes precedence" in call("login").stderr
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"config": {}}', '{"config": {"issuer": 1}, "tokens": {}, "issued_s": 0}'])
+def test_damaged_login_is_an_error_that_a_login_or_logout_ends(text: str, place: Path) -> None:
+    assert call("login").exit_code == 0
+    (path,) = place.glob("*.json")
+    path.write_text(text)
+    result = call("pipelines")
+    assert result.exit_code == 2 and "the login cannot be read" in result.stderr and "`runlake login`" in result.stderr
+    assert call("logout").exit_code == 0 and not path.exists()
+
+
+def test_server_without_logins_and_address_without_encryption(place: Path, openid: OpenId, server: FakeServer) -> None:
+    result = call("--url", "http://logs.example.com/api", "login")
+    assert "the server's address is not https://" in result.stderr and result.exit_code == 2
+    assert "signed with AWS credentials" in call("--auth", "iam", "login").stderr
+    server.login = None
+    assert "people do not log in at this server" in call("login").stderr
+    assert openid.asked == []
+
+
+def test_loopback_takes_only_the_answer_of_its_login() -> None:
+    with Loopback("http://127.0.0.1/back") as loopback, ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(loopback.answer, lambda query: query.get("state") == "s", 20.0)
+        base = loopback.address.removesuffix("/back")
+        for target, host in [("/", ""), ("/back?state=x", ""), ("/back/?state=s", ""), ("/back?state=s", "evil.test")]:
+            with pytest.raises(HTTPError, match="404"), urlopen(Request(base + target, headers={"Host": host} if host else {})):
+                pass
+        with urlopen(f"{loopback.address}?{urlencode({'state': 's', 'code': 'a b'})}") as page:
+            assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
+        assert waiting.result() == {"state": "s", "code": "a b"}
