@@ -16,7 +16,7 @@ install = { $(VENV)/bin/uv pip install -qq --native-tls --compile-bytecode --pyt
 	|| $(1)/bin/python -m pip install -qq $(HASHED) -r $(2); }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo unit test test-thorough check checkov docs lock audit browser axe nginx agents viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz mutants soak upstream
+.PHONY: help demo logins oidc unit test test-thorough check checkov docs lock audit browser axe nginx agents viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz mutants soak upstream
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -53,6 +53,10 @@ browser:
 axe:
 	@test -d viewer/node_modules/axe-core || { cd viewer && npm ci --no-audit --no-fund --silent; } \
 		|| $(call missing,axe-core is missing: install Node 20 and run make viewer)
+
+oidc:
+	@test -d tests/oidc/node_modules/oidc-provider || { $(call node) && cd tests/oidc && npm ci --no-audit --no-fund --silent; } \
+		|| $(call missing,oidc-provider could not be installed)
 
 nginx:
 	@test -x /usr/sbin/nginx || $(call debian,nginx-light) || $(call missing,nginx is missing: apt-get install nginx-light)
@@ -126,6 +130,9 @@ fuzz: $(READY) ## feed the decoders a million inputs, and measure small bodies t
 
 mutants: $(READY) ## change decisive lines one at a time: the tests must notice; ARGS="runlog --only Compactor"
 	@$(RUN) -m tests.mutants $(ARGS)
+
+logins: $(READY) ## logins of the page and of the command line at a real OpenID provider; needs Node 20
+	@RUNLAKE_TESTS=thorough $(PYTEST) -n 0 -q tests/browser/test_openid_provider.py $(ARGS)
 
 upstream: $(READY) ## the datalake's own tests of its API against a local stack; CHECKOUT=folder or address of planetlabs/datalake
 	@$(RUN) -m tests.integration.datalake.upstream --upstream $(or $(CHECKOUT),$(error which checkout? CHECKOUT=folder, or the address of planetlabs/datalake)) $(ARGS)

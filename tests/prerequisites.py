@@ -10,7 +10,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).parents[1]
 OPENMETADATA, DATALAKE = ".venv-openmetadata/ready", ".venv-datalake/ready"
-BROWSER, AXE, NGINX, AGENTS = "browser", "axe", "nginx", "agents"
+BROWSER, AXE, NGINX, AGENTS, OIDC = "browser", "axe", "nginx", "agents", "oidc"
 _INSTALL_S = 1200
 
 
