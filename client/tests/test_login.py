@@ -246,6 +246,12 @@ def test_login_belongs_to_one_address_and_profile(place: Path, openid: OpenId, m
     assert settings.token_for(settings.url + "/").value() == openid.issued[-1]
     assert settings.token_for("https://other.example/api").value() is None
     assert load_settings({"profile": "other"}).token_for(settings.url).value() is None
+    waiting = load_settings({"profile": "other"}).token_for(settings.url)
+    assert waiting.value() is None
+    assert call("--profile", "other", "login").exit_code == 0
+    assert waiting.value() is None
+    waiting.forget()
+    assert waiting.value() == openid.issued[-1]
     monkeypatch.setenv("RUNLAKE_TOKEN", "typed")
     assert load_settings().token_for(settings.url).value() == "typed"
     assert "the token (environment) takes precedence" in call("login").stderr

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -158,13 +157,12 @@ class LoginToken(Token):
         self._file, self._refused = file, ""
         self._login: Login | None = None
         self._clock_s = time.time
-        self._lock = threading.Lock()
 
     def value(self) -> str | None:
         """The token. Raises AccessError if the login has ended, UnavailableError, SettingsError."""
         with self._lock:
-            if self._login is None or self._refused or self._login.ends_within(_EARLY_S, self._clock_s()):
-                self._login, self._refused = self._file.current(self._refused), ""
+            if not self._known or (self._login and (self._refused or self._login.ends_within(_EARLY_S, self._clock_s()))):
+                self._login, self._refused, self._known = self._file.current(self._refused), "", True
             return self._login.tokens.access_token if self._login else None
 
     def is_renewed(self, refused: str) -> bool:
@@ -175,7 +173,8 @@ class LoginToken(Token):
         return self.value() not in (None, refused)
 
     def forget(self) -> None:
-        """Renew it the next time, unless it is new."""
+        """Renew it the next time, unless it is new; read it again if nobody was logged in."""
+        self._known = False
         self._refused = self._login.tokens.access_token if self._login else ""
 
 
