@@ -97,7 +97,7 @@ def test_no_text_of_a_deleted_run_is_left(versioned: Stack, tmp_path: Path) -> N
         assert {status for began_s, status in answers if began_s > deleted_s} == {410}
         assert {status for _, status in answers} <= {200, 410}
         with services_of(stack, HOUR_S) as later:
-            later.removal.resume(Deadline(later.clock))
+            assert later.removal.resume(Deadline(later.clock)) >= 2
             remove_rows(dataset, later)
         wait_until_quiet(stack)
         found = search.found(tmp_path)
@@ -156,7 +156,7 @@ def test_killed_deletion_is_completed(versioned: Stack) -> None:
 
         began_s = time.monotonic()
         numbers = range(delete_until(10**9))
-        for number in sampling.sample(numbers, "killed deletion", 3, 1):
+        for number in sampling.sample(numbers, "killed deletion", 2, 1):
             delete_until(number)
         wait_until_quiet(versioned)
         assert len(numbers) > 50 and Search(versioned, marks).found() == {}
