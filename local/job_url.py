@@ -24,6 +24,7 @@ from local.run_emulator import DESCRIBE_KEY
 from local.signatures import SentRequest, Signature, SignatureError
 
 SERVICE = "lambda"
+EXPIRED = "ExpiredTokenException"
 _TIMEOUT = ClientTimeout(total=60)
 _TEXT = ("text/", "application/json", "application/xml", "application/javascript")
 _NOT_PASSED = frozenset(
@@ -86,9 +87,11 @@ class JobUrl:
         assert self._session is not None
         async with self._session.post(f"{self._endpoint_url}/", data=asked, headers=_as_root("sts")) as answer:
             key: dict[str, Any] = await answer.json(content_type=None)
-        if "code" in key:
-            raise SignatureError(key["code"], key["message"])
-        return key
+        if "code" not in key:
+            return key
+        if key["code"] == EXPIRED:
+            raise SignatureError(EXPIRED, "The security token included in the request is expired")
+        raise SignatureError("UnrecognizedClientException", "The security token included in the request is invalid.")
 
     async def _invoked(self, payload: bytes) -> web.Response:
         assert self._session is not None

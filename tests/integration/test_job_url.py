@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import gzip
-import json
 from collections.abc import Awaitable, Callable
 from io import BytesIO
 from typing import Any
@@ -40,7 +39,8 @@ def play(scene: Callable[[Send, list[dict[str, Any]]], Awaitable[None]], answer:
         if request.path == "/":
             asked = dict(await request.post())
             known = (asked["AccessKeyId"], asked["SessionToken"]) == ("ASIA1", "token")
-            return web.json_response(KEY if known else {"code": "UnrecognizedClientException", "message": "unknown"})
+            code = "ExpiredTokenException" if asked["AccessKeyId"] == "ASIAOLD" else "InvalidClientTokenId"
+            return web.json_response(KEY if known else {"code": code, "message": "the emulator's"})
         assert request.path == "/2015-03-31/functions/the-function/invocations"
         events.append(await request.json())
         if isinstance(answer, int):
@@ -160,10 +160,20 @@ def test_payloads_over_the_limit_of_lambda_are_refused(size: int, content_type: 
     play(scene)
 
 
-@pytest.mark.parametrize("options", [{"key": "ASIA2"}, {"X_Amz_Content_SHA256": "0" * 64}])
-def test_refused_request_reaches_no_function(options: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"key": "ASIA2"}, "UnrecognizedClientException", "is invalid"),
+        ({"key": "ASIAOLD"}, "ExpiredTokenException", "is expired"),
+        ({"X_Amz_Content_SHA256": "0" * 64}, "InvalidSignatureException", "does not have the hash"),
+    ],
+)
+def test_refused_request_reaches_no_function(options: dict[str, str], kind: str, message: str) -> None:
+    """Clients tell the causes apart by AWS's names and words."""
+
     async def scene(send: Send, events: list[dict[str, Any]]) -> None:
         answer = await send("GET", "/v1/health", **options)
-        assert (answer.status, events) == (403, []) and json.loads(await answer.text()).keys() == {"Message"}
+        assert (answer.status, answer.headers["x-amzn-ErrorType"], events) == (403, kind, [])
+        assert message in (await answer.json())["Message"]
 
     play(scene)
