@@ -38,6 +38,13 @@ _CRAFTED = [
     "&amp;lt;",
     "%5C%6e",
     "it%27s+secret ",
+    "pwd=a;",
+    "--secret key a ",
+    "secretkey-",
+    '("pwd","a")',
+    "name: secret_key, value: a",
+    "A" * 22,
+    "Q~",
 ]
 _FINDERS = finders(SHAPES)
 _ESCAPED_VALUE = b"it's secret"

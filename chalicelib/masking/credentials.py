@@ -9,7 +9,7 @@ from chalicelib.masking.key_value_secrets import is_example
 from chalicelib.masking.text import BASE64, BASE64_URL, Span, Text, run_pattern
 
 _SECRET_LETTERS = 40
-_ACCESS_KEY = re.compile(rb"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])")
+_ACCESS_KEY = re.compile(rb"(?:AKIA|ASIA|ABIA|ACCA)(?!([A-Z])\1{9})[A-Z0-9]{16}(?![A-Za-z0-9])")
 _ACCESS_KEY_BYTES = 21  # with the byte behind it
 _BETWEEN = run_pattern(rb" \t,:;|\"'")
 _MOST_BETWEEN = 8
@@ -71,7 +71,7 @@ def _access_key_end(text: Text, at: int) -> int:
 
 def json_web_tokens(text: Text, at: int, _: int, spans: list[Span]) -> int:
     """Header, payload and further parts, base64url separated by dots. The encoded header, a JSON object, begins with ``eyJ``."""
-    if not text.body.startswith(b"eyJ", at) or _is_in(text, at - 1, _LETTER_OF_A_TOKEN):
+    if _is_in(text, at - 1, _LETTER_OF_A_TOKEN):
         return at + 3
     end = text.run(BASE64_URL, at)
     if end - at >= _HEADER_LETTERS and (token_end := _parts(text, end)):
@@ -151,7 +151,7 @@ def _password_in_url(text: Text, start: int) -> Span:
     at = text.body.rfind(b"@", start, end)
     if at >= 0:
         return start, at
-    if end == start or text.match(_PORT, start, 6):
+    if end == start or text.match(_PORT, start, 6) or text.find(b"@", end, end + _MOST_BEYOND + 1) < 0:
         return end, end
     beyond = text.run(_BEYOND, end, _MOST_BEYOND)
     return (start, beyond) if _is_in(text, beyond, b"@") else (end, end)

@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from operator import attrgetter
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from chalicelib.errors import InvalidNameError, RunlakeError, UnavailableError
 from chalicelib.masking.joined import joined_names
 from chalicelib.masking.mask import Masked, mask
 from chalicelib.masking.rules import DEFAULT_RULE, MaskingRule, SecretName, value_lines
 from chalicelib.masking.shapes import Finders, compared, finders, names_of, values_finder
-from chalicelib.masking.values import ValueFinder
 from chalicelib.ports import Clock
+
+if TYPE_CHECKING:
+    from chalicelib.masking.values import ValueFinder
 
 VALUES_AGE_MS = 300_000
 """How long a value that was read from a parameter is used before it is read again."""

@@ -13,11 +13,15 @@ from functools import partial
 from chalicelib.masking.key_value_secrets import value_start
 from chalicelib.masking.scan import Find
 from chalicelib.masking.text import Span, Text
+from chalicelib.masking.token_formats import FORMATS as _FORMATS
 from chalicelib.masking.token_formats import TokenFormat, finders_of_tokens
 from chalicelib.masking.words import KEYS, WORDS
 
-FORMATS: tuple[TokenFormat, ...] = tuple(
-    TokenFormat("authress", literal, r"A-Za-z0-9_\-.=", 60) for literal in ("sc_", "ext_", "scauth_", "authress_")
+_NARROWED = ("infracost", "slack", "sourcegraph")
+FORMATS: tuple[TokenFormat, ...] = (
+    *(TokenFormat("authress", literal, r"A-Za-z0-9_\-.=", 60) for literal in ("sc_", "ext_", "scauth_", "authress_")),
+    *(each._replace(fewest=min(each.fewest, 40), most=0, distinct=0) for each in _FORMATS if each.vendor in _NARROWED),
+    TokenFormat("aws", "AKIA", "A-Z0-9", 16, distinct=0),
 )
 """Rows of the table of tokens as they were."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
-from chalicelib.masking.scan import Find
+from chalicelib.masking.scan import Deferred, Find
 from chalicelib.masking.text import RunPattern, Span, Text, run_pattern
 
 MOST_LETTERS = 1024
@@ -22,7 +22,8 @@ _DISTINCT = 6
 _WORD_LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
 
 _ESCAPES = frozenset((rb"\n", rb"\r", rb"\t"))
-_SAME = re.compile(rb"([A-Za-z])\1{9}")
+_EXAMPLE = re.compile(rb"([A-Za-z])\1{9}|(?:[Tt]oken|[Kk]ey|[Ss]ecret)_?[Hh]ere$")
+_LETTER = re.compile(rb"[A-Za-z]")
 _FULL_STOP = ord(".")
 
 _DIGITS, _HEX, _UPPER, _LOWER = "0-9", "0-9a-f", "A-Z0-9", "a-z0-9"
@@ -81,13 +82,14 @@ FORMATS: tuple[TokenFormat, ...] = (
     *_rows("circleci", "CCIPAT_ CCIPRJ_", _WORD, 40),
     *_rows("buildkite", "bkua_", _HEX, 40),
     *_rows("sonarqube", "sqp_ squ_ sqa_", _HEX, 40),
-    *_rows("sourcegraph", "sgp_ sgp_local_", _HEX + "A-F_", 40),
+    *_rows("sourcegraph", "sgp_", _HEX + "A-F_", 40, 57),
+    *_rows("sourcegraph", "sgp_local_", _HEX + "A-F", 40, 40),
     *_rows("sentry", "sntrys_eyJ", _ALNUM + "+/=_", 80),
     *_rows("sentry", "sntryu_", _HEX, 64, 64),
     *_rows("harness", "pat. sat.", _DOTTED, 66),
     *_rows("octopus", "API-", _UPPER, 26, 26),
     *_rows("pulumi", "pul-", _HEX, 40, 40),
-    *_rows("infracost", "ico-", _ALNUM, 32, 32),
+    *_rows("infracost", "ico-", _ALNUM, 32, 32, distinct=17),
     *_rows("encoded-jwt", "ZXlK", _BASE64 + r"_\-", 60),
     *_rows("encoded-key", "LS0tLS1CRUdJTiBQUklWQVRF LS0tLS1CRUdJTiBSU0EgUFJJVkFUR LS0tLS1CRUdJTiBFQyBQUklWQVRF", _BASE64, 40),
     *_rows("encoded-key", "LS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVEUg LS0tLS1CRUdJTiBFTkNSWVBURUQgUFJJVkFUR", _BASE64, 40),
@@ -215,8 +217,8 @@ FORMATS: tuple[TokenFormat, ...] = (
 
 
 def finders_of_tokens(formats: Iterable[TokenFormat] = FORMATS) -> Iterator[tuple[str, bytes, Find]]:
-    """(name, literal in lowercase, finder) of each literal."""
-    return ((each.name, each.literal.lower().encode(), _finder(each)) for each in formats)
+    """(name, literal, finder) of each literal."""
+    return ((each.name, each.literal.encode(), Deferred(partial(_finder, each))) for each in formats)
 
 
 @cache  # compiled on first use
@@ -231,41 +233,50 @@ def _letters(alphabet: str) -> bytes:
 
 def _finder(form: TokenFormat) -> Find:
     """Finds a token at its literal: as long as its vendor says, not within a longer word, and of many different characters."""
-    literal, fewest, most, (fewest_before, most_before) = form.literal.encode(), form.fewest, form.most, form.before
-    size, limit = len(literal), (most or MOST_LETTERS) + 1
+    literal, most, (_fewest_before, most_before) = form.literal.encode(), form.most, form.before
+    size, shortest, rest = len(literal), len(literal) + form.fewest, (most or MOST_LETTERS) + 1 - form.fewest
+    beginning = _beginning(form)
+    step = size if _WORD_LETTERS.issuperset(literal) else 1
+    """An occurrence that overlaps another begins within a word."""
 
     def tokens(text: Text, at: int, _: int, spans: list[Span]) -> int:
-        body, start, first = text.body, at, at + size
-        if body[at:first] != literal:
-            return at + 1
+        body, start, behind = text.body, at, at + step
+        if not text.match(beginning, at, shortest):
+            return behind
         if most_before:
-            letters = _letters(form.alphabet_before)
-            if not at or body[at - 1] not in letters:
-                return at + 1
-            start = text.run_back(letters, at, most_before + 1)
-            if not fewest_before <= at - start <= most_before:
-                return at + 1
-        if start and body[start - 1] in _WORD_LETTERS and not form.is_public and _is_in_a_word(body, start, literal):
-            return at + 1
-        stop = text.run(_pattern(form.alphabet), first, limit)
-        if stop - first < fewest or (most and (stop - first > most or body[stop : stop + 1].isalnum())):
-            return max(stop, at + 1)
-        if not form.distinct or _is_random(body[start:at] + body[first:stop], form.distinct):
-            if stop - first == limit:
-                stop = text.run(_pattern(form.alphabet), stop, _LONGEST_REST)
-            if stop - first > fewest and body[stop - 1] == _FULL_STOP:
+            start = text.run_back(_letters(form.alphabet_before), at, most_before)
+            if _is_in_a_word(body, start, literal):
+                return behind
+        stop = text.run(_pattern(form.alphabet), at + shortest, rest)
+        if most and (stop - at - size > most or body[stop : stop + 1].isalnum()):
+            return stop
+        is_token = not form.distinct or _is_random(body[start:at] + body[at + size : stop], form.distinct)
+        if stop == at + shortest + rest:
+            stop = text.run(_pattern(form.alphabet), stop, _LONGEST_REST)
+        if is_token:
+            if stop > at + shortest and body[stop - 1] == _FULL_STOP:
                 stop -= 1
-            spans.append((first if form.is_public else start, stop))
-        return max(stop, at + 1)
+            spans.append((at + size if form.is_public else start, stop))
+        return max(stop, behind)
 
     return tokens
 
 
+def _beginning(form: TokenFormat) -> re.Pattern[bytes]:
+    """The literal and the smallest number of characters after it, not within a word, which the ``n`` of an escaped line break is not."""
+    fewest, most = form.before
+    before = f"(?<=[{form.alphabet_before}]{{{fewest}}})(?<![{form.alphabet_before}]{{{most + 1}}})" if most else ""
+    if not before and not form.is_public and ord(form.literal[0]) in _WORD_LETTERS:
+        before = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))"
+    after = f"[{form.alphabet}]{{{form.fewest}}}" if form.fewest else ""
+    return re.compile(f"{before}{re.escape(form.literal)}{after}".encode())
+
+
 def _is_random(letters: bytes, distinct: int) -> bool:
-    """Whether a token is no example, such as ``xxxx``."""
-    return len(set(letters)) >= distinct and not _SAME.search(letters)
+    """Whether a token is no example, such as ``xxxx`` and ``YourTokenHere``, and more than digits."""
+    return len(set(letters)) >= distinct and bool(_LETTER.search(letters)) and not _EXAMPLE.search(letters)
 
 
 def _is_in_a_word(body: bytes, start: int, literal: bytes) -> bool:
     """Whether a literal continues the word before it, which is not the ``n`` of an escaped line break."""
-    return literal[0] in _WORD_LETTERS and body[max(start - 2, 0) : start] not in _ESCAPES
+    return start > 0 and {literal[0], body[start - 1]} <= _WORD_LETTERS and body[max(start - 2, 0) : start] not in _ESCAPES

@@ -1,11 +1,13 @@
-"""The words at which finders begin, in lowercase. Apart from the finders, whose expressions are compiled when the first word is met."""
+"""The words at which finders begin, in lowercase if they are found in any case. Apart from the finders, whose expressions are compiled when
+the first word is met."""
 
 from __future__ import annotations
 
 PEM = (b"-----begin ", b"-----end ")
 PUTTY = (b"private-lines:",)
 MASKED_KEY = (b"***private-key***",)
-ACCESS_KEY_KINDS = (b"akia", b"asia", b"abia", b"acca")
+ACCESS_KEY_KINDS = (b"AKIA", b"ASIA", b"ABIA", b"ACCA")
+JWT = b"eyJ"
 SIGNATURES = (b"signature=", b"sig=")
 COMMANDS = (
     b"curl", b"wget", b"mysql", b"mariadb", b"sshpass", b"redis-cli", b"docker login", b"podman login", b"sqlplus", b"sqlcmd", b"mongo",
@@ -17,6 +19,9 @@ _WHOSE_KEY = (
 )  # fmt: skip
 """Whose key is secret, as in ``api_key``."""
 KEYS = tuple(f"{whose}{between}key".encode() for whose in _WHOSE_KEY for between in ("", "_", "-", ".", " "))
+AWS_KEYS = tuple(
+    f"secret{between}{access}key".encode() for between in ("", "_", "-") for access in ("", "access", "access_", "access-")
+)
 QUOTED = (b'"pass"', b"'pass'", rb"\"pass\"")
 """Names that are secret only between quotes, as in a profile of dbt."""
 REGISTRIES = (b'"auth"', rb"\"auth\"")

@@ -14,11 +14,15 @@ from functools import partial
 from runlake._redaction.key_value_secrets import value_start
 from runlake._redaction.scan import Find
 from runlake._redaction.text import Span, Text
+from runlake._redaction.token_formats import FORMATS as _FORMATS
 from runlake._redaction.token_formats import TokenFormat, finders_of_tokens
 from runlake._redaction.words import KEYS, WORDS
 
-FORMATS: tuple[TokenFormat, ...] = tuple(
-    TokenFormat("authress", literal, r"A-Za-z0-9_\-.=", 60) for literal in ("sc_", "ext_", "scauth_", "authress_")
+_NARROWED = ("infracost", "slack", "sourcegraph")
+FORMATS: tuple[TokenFormat, ...] = (
+    *(TokenFormat("authress", literal, r"A-Za-z0-9_\-.=", 60) for literal in ("sc_", "ext_", "scauth_", "authress_")),
+    *(each._replace(fewest=min(each.fewest, 40), most=0, distinct=0) for each in _FORMATS if each.vendor in _NARROWED),
+    TokenFormat("aws", "AKIA", "A-Z0-9", 16, distinct=0),
 )
 """Rows of the table of tokens as they were."""
 

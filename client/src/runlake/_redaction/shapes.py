@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from itertools import chain
 from types import ModuleType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from runlake._redaction import words
-from runlake._redaction.scan import Anchor, Find, Scan
-from runlake._redaction.text import Span, Text
+from runlake._redaction.scan import Anchor, Deferred, Find, Scan
 from runlake._redaction.token_formats import FORMATS, finders_of_tokens
-from runlake._redaction.values import ValueFinder
+
+if TYPE_CHECKING:
+    from runlake._redaction.values import ValueFinder
 
 CONFIGURED, VENDOR_TOKEN = "configured-value", "vendor-token"
 SHAPES = (
@@ -58,7 +59,7 @@ def names_of(names: Iterable[str]) -> frozenset[str]:
 
 def finders(names: Iterable[str], values: Sequence[bytes] | ValueFinder = ()) -> Finders:
     """Finders of some shapes or vendors' tokens, and of configured values."""
-    return Finders(_scan(names_of(names)), values if isinstance(values, ValueFinder) else values_finder(values) if values else ())
+    return Finders(_scan(names_of(names)), (values_finder(values) if values else ()) if isinstance(values, Sequence) else values)
 
 
 @lru_cache(maxsize=16)
@@ -71,12 +72,16 @@ def compared() -> Scan:
     """Finds what this version or the one before may mask, by any rule: for comparison only."""
     from runlake._redaction.previous import finders_of_previous
 
-    return Scan([*_anchors(), *(Anchor(name, 0, words, find) for name, words, find in finders_of_previous())])
+    return Scan([*_anchors(), *(Anchor(name, 0, words, find, name != VENDOR_TOKEN) for name, words, find in finders_of_previous())])
 
 
 @cache
 def _anchors() -> tuple[Anchor, ...]:
-    return tuple(Anchor(name, _RANKED.index(name), words, find) for name, words, find in _finders())
+    return tuple(
+        Anchor(name, _RANKED.index(name), words, find, any_case)
+        for any_case, some in ((True, _finders()), (False, _exact_finders()))
+        for name, words, find in some
+    )
 
 
 def _commands() -> ModuleType:
@@ -109,46 +114,40 @@ def _pem() -> ModuleType:
     return private_keys
 
 
-class _Deferred:
-    """A finder of a module that is imported at its first word, since many expressions are compiled. ``first``: arguments before the text."""
+def _deferred(module: Callable[[], ModuleType], name: str, *first: bytes) -> Deferred:
+    """A finder of a module. ``first``: arguments before the text."""
+    return Deferred(lambda: partial(getattr(module(), name), *first) if first else getattr(module(), name))
 
-    def __init__(self, module: Callable[[], ModuleType], name: str, *first: bytes) -> None:
-        self._module, self._name, self._first = module, name, first
-        self._find: Find | None = None
 
-    def __call__(self, text: Text, at: int, reached: int, spans: list[Span]) -> int:
-        find = self._find or self._loaded()
-        return find(text, at, reached, spans)
-
-    def _loaded(self) -> Find:
-        find: Callable[..., int] = getattr(self._module(), self._name)
-        self._find = partial(find, *self._first) if self._first else find
-        return self._find
+def _exact_finders() -> Iterator[tuple[str, tuple[bytes, ...], Find]]:
+    yield "aws-secret-key", words.ACCESS_KEY_KINDS, _deferred(_credentials, "secrets_after_access_keys")
+    yield "aws-access-key-id", words.ACCESS_KEY_KINDS, _deferred(_credentials, "access_key_ids")
+    yield from ((name, (literal,), find) for name, literal, find in finders_of_tokens())
+    yield "jwt", (words.JWT,), _deferred(_credentials, "json_web_tokens")
 
 
 def _finders() -> Iterator[tuple[str, tuple[bytes, ...], Find]]:
-    yield "private-key", words.PEM, _Deferred(_pem, "private_keys")
-    yield "private-key", words.PUTTY, _Deferred(_pem, "putty_keys")
-    yield "private-key", words.MASKED_KEY, _Deferred(_pem, "keys_between_markers")
-    yield "aws-secret-key", (b"secret",), _Deferred(_pairs, "aws_secret_keys")
-    yield "aws-secret-key", words.ACCESS_KEY_KINDS, _Deferred(_credentials, "secrets_after_access_keys")
-    yield "aws-access-key-id", words.ACCESS_KEY_KINDS, _Deferred(_credentials, "access_key_ids")
-    yield from ((name, (literal,), find) for name, literal, find in finders_of_tokens())
-    yield "jwt", (b"eyj",), _Deferred(_credentials, "json_web_tokens")
-    yield "bearer-token", (b"bearer",), _Deferred(_credentials, "bearer_tokens")
-    yield "bearer-token", (b"authorization",), _Deferred(_credentials, "authorizations")
-    yield "connection-string", (b"://",), _Deferred(_credentials, "passwords_in_urls")
-    yield "cookie", (b"cookie",), _Deferred(_headers, "cookies")
-    yield "signature", words.SIGNATURES, _Deferred(_headers, "signatures")
+    yield "private-key", words.PEM, _deferred(_pem, "private_keys")
+    yield "private-key", words.PUTTY, _deferred(_pem, "putty_keys")
+    yield "private-key", words.MASKED_KEY, _deferred(_pem, "keys_between_markers")
+    for word in words.AWS_KEYS:
+        yield "aws-secret-key", (word,), _deferred(_pairs, "aws_secret_keys", word)
+    yield "bearer-token", (b"bearer",), _deferred(_credentials, "bearer_tokens")
+    yield "bearer-token", (b"authorization",), _deferred(_credentials, "authorizations")
+    yield "connection-string", (b"://",), _deferred(_credentials, "passwords_in_urls")
+    yield "cookie", (b"cookie",), _deferred(_headers, "cookies")
+    yield "signature", words.SIGNATURES, _deferred(_headers, "signatures")
     for word in (*words.WORDS, *words.KEYS):
-        yield "password", (word,), _Deferred(_pairs, "passwords", word)
+        yield "password", (word,), _deferred(_pairs, "passwords", word)
     for command in words.COMMANDS:
-        yield "password", (command,), _Deferred(_commands, "command_passwords", command)
-    yield "password", words.REGISTRIES, _Deferred(_credentials, "registry_credentials")
-    yield "password", (b"jdbc:oracle:",), _Deferred(_commands, "oracle_passwords")
-    yield "password", (b"identified",), _Deferred(_commands, "identified_by")
+        yield "password", (command,), _deferred(_commands, "command_passwords", command)
+    yield "password", words.REGISTRIES, _deferred(_credentials, "registry_credentials")
+    yield "password", (b"jdbc:oracle:",), _deferred(_commands, "oracle_passwords")
+    yield "password", (b"identified",), _deferred(_commands, "identified_by")
 
 
 def values_finder(values: Sequence[bytes]) -> ValueFinder:
-    """Builds the finder of configured values, which is reused for many batches."""
+    """Builds the finder of configured values, which is reused for many batches. Imports its expressions."""
+    from runlake._redaction.values import ValueFinder
+
     return ValueFinder(values, tuple(MARKERS.values()))
