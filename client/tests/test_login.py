@@ -43,7 +43,6 @@ def place(openid: OpenId, server: FakeServer, tmp_path: Path, monkeypatch: pytes
     server.login = {**login, "scopes": "openid logs:read", "parameters": {"resource": "urn:runlake"}}
     server.accepts = lambda sent: bool(openid.issued) and sent == f"Bearer {openid.issued[-1]}"
     monkeypatch.setattr(webbrowser, "open", visit)
-    monkeypatch.setattr(commands, "_WAIT_S", 0.3)
     return tmp_path / "logins"
 
 
@@ -126,8 +125,10 @@ HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_answer_logs_nobody_in(name: str, place: Path, openid: OpenId) -> None:
+def test_hostile_answer_logs_nobody_in(name: str, place: Path, openid: OpenId, monkeypatch: pytest.MonkeyPatch) -> None:
     merged, expected = HOSTILE[name]
+    if "state" in merged.get("redirect", {}):
+        monkeypatch.setattr(commands, "_WAIT_S", 0.2)
     for part, values in merged.items():
         setattr(openid, part, values)
     result = call("login")
@@ -162,6 +163,7 @@ def test_without_display_a_code_is_preferred_and_else_the_address_is_printed(
     place: Path, openid: OpenId, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(commands, "has_display", lambda: False)
+    monkeypatch.setattr(commands, "_WAIT_S", 0.1)
     monkeypatch.setattr("runlake.openid.time.sleep", lambda _: None)
     assert "ABCD-EFGH" in call("login").stdout
     openid.has_device_codes = False

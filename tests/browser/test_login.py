@@ -16,6 +16,7 @@ from chalicelib.access.grants import Scope
 from chalicelib.errors import UnauthenticatedError
 from tests.browser.fake import FakeRun, FakeServer
 from tests.browser.test_viewer import FQN, RUN, address
+from tests.browser.test_viewer_for_everybody import violations
 from tests.functional.gateway import call, installed
 from tests.openid import OpenId
 from tests.world import World
@@ -62,6 +63,8 @@ def test_login_from_a_deep_link_renewal_and_log_out(page: Page, server: FakeServ
     page.on("request", lambda request: visited.append(request.url))
     deep_link = f"{address(server)}&q=two&regex=1#L3"
     page.goto(deep_link)
+    expect(page.get_by_role("button", name="Log in at 127.0.0.1")).to_be_focused()
+    assert violations(page) == []
     log_in(page)
     expect(page.locator(".row").last).to_contain_text("three")
     assert page.url == deep_link
@@ -112,6 +115,7 @@ def test_hostile_answers_log_nobody_in_and_lead_nowhere_else(page: Page, server:
             setattr(openid, part, {})
         button = page.get_by_role("button", name="Log in at 127.0.0.1")
         expect(button).to_be_enabled()
+        page.evaluate("document.querySelector('#token-reason').textContent = 'of an earlier case'")
         for part, values in merged.items():
             setattr(openid, part, values)
         leaves = "issuer" not in merged.get("metadata", {})

@@ -47,7 +47,7 @@ class Loopback:
 
 class _Server(TCPServer):
     allow_reuse_address = True
-    timeout = 0.5
+    timeout = 0.1
 
     def handle_error(self, *_: object) -> None:
         """A connection without a request is no error: browsers open some in advance."""
