@@ -27,6 +27,8 @@ export class App {
   private view: View | null = null;
   private place: Place = {};
   private retrying = 0;
+  /** Why the login failed from which the browser returned: shown instead of the refusals of requests that have no token. */
+  private failedLogin: unknown = null;
   private readonly crumbs = el("nav", { "aria-label": "Breadcrumb", class: "crumbs" });
   private readonly processing = el("a", { href: addressOf({ isProcessing: true }), "data-go": true, class: "nav-link", title: "Pipelines that process the events of runs" }, "Processing");
   private readonly user = el("button", { class: "quiet", hidden: true, onclick: () => this.signOut() }, "Sign out");
@@ -52,9 +54,9 @@ export class App {
   }
 
   private async completeLogin(): Promise<void> {
-    const failed = await complete().catch((error: unknown) => error);
+    this.failedLogin = await complete().then(() => null, (error: unknown) => error);
     this.arrive(parsePlace(location.search, location.hash));
-    if (failed !== undefined) void this.signIn(failed, () => this.arrive(this.place));
+    if (this.failedLogin) void this.signIn(this.failedLogin, () => this.arrive(this.place));
   }
 
   /** Navigate to a place; `replace`: without a new entry in the browser's history. */
@@ -88,7 +90,9 @@ export class App {
   async signIn(error: unknown, retry: () => void, context?: ErrorContext): Promise<void> {
     const view = this.view;
     this.config ??= await api.config().catch(() => null);
-    const isSignedIn = await requestToken(this.config, error instanceof ApiError ? error : null, addressOf(this.place), context?.token);
+    const reason = this.failedLogin ?? error;
+    const isSignedIn = await requestToken(this.config, reason instanceof ApiError ? reason : null, addressOf(this.place), context?.token);
+    this.failedLogin = null;
     this.user.hidden = !session.token;
     if (isSignedIn && view === this.view) retry();
   }
