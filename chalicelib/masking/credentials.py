@@ -25,13 +25,40 @@ _BLANKS = run_pattern(rb" \t")
 _MOST_BLANKS = 8
 _HEAD_BYTES = 80
 _QUOTE = rb"\\{0,3}+[\"']"
+_SCHEME = rb"[A-Za-z0-9](?:[A-Za-z0-9]|-(?!-)){0,31}+[ \t]{1,8}+"
 _AFTER_AUTHORIZATION = re.compile(
-    rb"(?:" + _QUOTE + rb"[ \t]{0,8}+[:=][ \t]{0,8}+[bru]?" + _QUOTE + rb"|[ \t]{0,8}+[:=][ \t]{0,8}+(?:[bru]?" + _QUOTE + rb")?)"
-    rb"(?:[A-Za-z0-9](?:[A-Za-z0-9]|-(?!-)){0,31}+[ \t]{1,8}+)?(?=[^\s\"'])"
+    rb"(?:"
+    + _QUOTE
+    + rb",[ \t]{0,8}+"
+    + _QUOTE
+    + rb"[Vv]alue"
+    + _QUOTE
+    + rb"[ \t]{0,8}+:[ \t]{0,8}+"
+    + _QUOTE
+    + rb"|"
+    + _QUOTE
+    + rb",[ \t]{0,8}+[bru]?"
+    + _QUOTE
+    + rb"(?="
+    + _SCHEME
+    + rb")|"
+    + _QUOTE
+    + rb"[ \t]{0,8}+[:=][ \t]{0,8}+[bru]?"
+    + _QUOTE
+    + rb"|[ \t]{0,8}+[:=][ \t]{0,8}+(?:[bru]?"
+    + _QUOTE
+    + rb")?)"
+    rb"(?:" + _SCHEME + rb")?(?=[^\s\"'])"
 )
 _CREDENTIALS = run_pattern(rb"^\s\"'\\")
 
 _AFTER_AUTH = re.compile(rb"\\{0,3}+\"[ \t]{0,8}+:[ \t]{0,8}+\\{0,3}+\"")
+_PAIR = re.compile(rb"[ \t]{0,8}+[bru]?[\"'][^\s\"']{1,64}+[\"'],[ \t]{0,8}+[bru]?[\"'](?P<password>[^\n\"']{1,128}+)")
+_USER_AND = re.compile(
+    rb"(?:" + _QUOTE + rb")?[ \t]{0,8}+[:=][ \t]{0,8}+(?:" + _QUOTE + rb")?"
+    rb"[A-Za-z0-9][^\s\"':]{0,64}+:(?!//)(?P<password>[^\s\"'\\,;]{1,128}+)"
+)
+_USER_BYTES = 240
 _PADDING = run_pattern(rb"=")
 _MOST_ENCODED = 4096
 
@@ -124,6 +151,18 @@ def registry_credentials(text: Text, at: int, _: int, spans: list[Span]) -> int:
     encoded = text.body[head.end() : end]
     if b":" in b64decode(encoded + b"A" * (-len(encoded) % 4)):
         spans.append((head.end(), text.run(_PADDING, end, 2)))
+    return end
+
+
+def passwords_of_users(name: bytes, text: Text, at: int, _: int, spans: list[Span]) -> int:
+    """``auth=("user", "…")`` and ``BASIC_AUTH=user:…``."""
+    behind = at + len(name)
+    user = text.match(_PAIR if name.endswith(b"(") else _USER_AND, behind, _USER_BYTES)
+    if not user:
+        return behind
+    start, end = user.span("password")
+    if not is_example(text.body[start:end]):
+        spans.append((start, end))
     return end
 
 

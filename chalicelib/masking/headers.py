@@ -7,9 +7,22 @@ import re
 from chalicelib.masking.text import Span, Text, run_pattern
 
 _COOKIE = b"cookie"
-_AFTER_COOKIE = re.compile(rb"(?:\\{0,3}+[\"'])?[ \t]{0,8}+:[ \t]{0,8}+(?:\\{0,3}+[\"'])?(?=[A-Za-z0-9_.!#$%&*+^|~-]{1,64}+=)")
+_QUOTE = rb"\\{0,3}+[\"']"
+# In a header, a variable, a pair (["Cookie", "a=…"]), or an object ({"name": "Cookie", "value": "a=…"}).
+_AFTER_COOKIE = re.compile(
+    rb"(?:(?:"
+    + _QUOTE
+    + rb")?[ \t]{0,8}+[:=]|"
+    + _QUOTE
+    + rb",(?:[ \t]{0,8}+"
+    + _QUOTE
+    + rb"[Vv]alue"
+    + _QUOTE
+    + rb"[ \t]{0,8}+:)?)"
+    rb"[ \t]{0,8}+(?:" + _QUOTE + rb")?(?=[A-Za-z0-9_.!#$%&*+^|~-]{1,64}+=)"
+)
 _NAME = re.compile(rb"[ \t]{0,8}+[A-Za-z0-9_.!#$%&*+^|~-]{1,64}+=")
-_NAME_BYTES = 80
+_NAME_BYTES = 100
 _COOKIE_VALUE = run_pattern(rb"^\s;\"'\\")
 _SIGNATURE = run_pattern(rb"A-Za-z0-9%+/_=-")
 _SIGNATURE_LETTERS = 20

@@ -107,7 +107,29 @@ def masked(text: str) -> str:
         ('token = "token = "x1y2" z"', 'token = "token = "***password***" z"'),
         ("secretKey: minioadmin\n", "secretKey: ***password***\n"),
         ("pin=1, password=1111111111", "pin=1, password=***password***"),
+        ("SET PASSWORD FOR me = PASSWORD('x')", "SET PASSWORD FOR me = PASSWORD('***password***')"),
+        (
+            "bcp x -U me -P x1y2; ldapadd -w x1y2; helm registry login -p x1y2",
+            "bcp x -U me -P ***password***; ldapadd -w ***password***; helm registry login -p ***password***",
+        ),
+        ("curl -b a=x1y2 -b jar.txt", "curl -b a=***password*** -b jar.txt"),
+        ("impdp me/x1y2@db full=y", "impdp me/***password***@db full=y"),
+        ("get(u, auth=('me', 'x1y2')) auth: 10:15", "get(u, auth=('me', '***password***')) auth: 10:15"),
+        ("BASIC_AUTH=me:x1y2 basic.auth.user.info=k:x1y2", "BASIC_AUTH=me:***password*** basic.auth.user.info=k:***password***"),
         # lists and objects
+        (
+            '[["cookie","a=x1; b=y2"],["Authorization","Basic eDpq"]]',
+            '[["cookie","a=***cookie***; b=***cookie***"],["Authorization","Basic ***bearer-token***"]]',
+        ),
+        (
+            '{"name":"Cookie","value":"a=x1"} HTTP_COOKIE=a=x1',
+            '{"name":"Cookie","value":"a=***cookie***"} HTTP_COOKIE=a=***cookie***',
+        ),
+        (
+            '{"name": "Authorization", "value": "x1y2"} ["Authorization", "Accept"]',
+            '{"name": "Authorization", "value": "***bearer-token***"} ["Authorization", "Accept"]',
+        ),
+        ('{"token": ["a", 12.5]}', '{"token": ["***password***", "***password***"]}'),
         ("['psql', '--password', 'x y', '-q']", "['psql', '--password', '***password***', '-q']"),
         ("['mysql', '-phunter2', 'db']", "['mysql', '-p***password***', 'db']"),
         ('["curl", "-u", "me:x"]', '["curl", "-u", "me:***password***"]'),

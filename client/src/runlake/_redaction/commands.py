@@ -18,7 +18,7 @@ _OPTION, _TO = rb"[ \t]\\{0,3}+[\"']?", rb"(?:\\{0,3}+[\"'],?)?[ \t=]{0,4}"
 """Before an option and between it and its value, also in a list of words."""
 _APART = rb"(?:\\{0,3}+[\"'],?[ \t]|[ \t=])[ \t]{0,3}"
 _OPTIONS = {
-    b"curl": _OPTION + rb"(?:-[a-zA-Z]{0,4}u|-U|--user|--proxy-user)" + _TO + _VALUE,
+    b"curl": _OPTION + rb"(?:-[a-zA-Z]{0,4}u|-U|--user|--proxy-user|(?P<cookie>-b|--cookie))" + _TO + _VALUE,
     b"wget": _OPTION + rb"--(?:http-|ftp-|proxy-)?password" + _APART + _VALUE,
     b"mysql": _OPTION + rb"-p" + _VALUE,
     b"mariadb": _OPTION + rb"-p" + _VALUE,
@@ -26,15 +26,18 @@ _OPTIONS = {
     b"redis-cli": _OPTION + rb"(?:-a|--pass)" + _APART + _VALUE,
     b"docker login": _OPTION + rb"-p" + _TO + _VALUE,
     b"podman login": _OPTION + rb"-p" + _TO + _VALUE,
+    b"helm registry login": _OPTION + rb"-p" + _TO + _VALUE,
+    **dict.fromkeys((b"ldapsearch", b"ldapmodify", b"ldapadd"), _OPTION + rb"-w" + _TO + _VALUE),
+    b"bcp": _OPTION + rb"-P" + _TO + _VALUE,
     b"sqlcmd": _OPTION + rb"-P" + _TO + _VALUE,
     b"mongo": _OPTION + rb"-p" + _APART + _VALUE,
     b"keytool": _OPTION + rb"-(?:src|dest)?(?:store|key)pass" + _APART + _VALUE,
     b"openssl": _OPTION + rb"-pass(?:in|out)?" + _APART + rb"[\"']?pass:" + _VALUE,
     b"beeline": _OPTION + rb"-p" + _APART + _VALUE,
-    b"sqlplus": rb"[ \t](?:-[a-zA-Z]{1,8}[ \t]{1,4}){0,4}" + _VALUE,
+    **dict.fromkeys((b"sqlplus", b"expdp", b"impdp"), rb"[ \t](?:-[a-zA-Z]{1,8}[ \t]{1,4}){0,4}" + _VALUE),
 }
 _USERS = (b"curl",)
-_SLASHED = (b"sqlplus",)
+_SLASHED = (b"sqlplus", b"expdp", b"impdp")
 _USER_AND = re.compile(rb"[^\s:<\[$]{0,64}+:(?!//)(?=\S)")
 _USER_SLASH = re.compile(rb"[A-Za-z][\w$#]{0,64}+/(?=[^/\s@]{1,64}+@)")
 _WORDS = frozenset((b"password", b"passwd", b"pass", b"token", b"secret"))
@@ -48,6 +51,10 @@ _IDENTIFIED = re.compile(
     rb"[ \t]{1,8}+(?:with[ \t]{1,8}+[\w\"'`]{1,64}+[ \t]{1,8}+)?(?:by|as)[ \t]{1,8}+(?:password[ \t]{1,8}+)?"
     rb"(?:'(?P<single>[^'\n]{1,200}+)|\"(?P<double>[^\"\n]{1,200}+)|(?P<bare>[^\s;'\"]{1,200}+))"
 )
+_SET = b"set password"
+_SET_CLAUSE = re.compile(
+    rb"(?:[ \t]{1,8}+for[ \t]{1,8}+[^\s=]{1,80}+)?[ \t]{0,8}+(?:=|to)[ \t]{0,8}+(?:password\([ \t]{0,8}+)?'(?P<value>[^'\n]{1,200}+)"
+)
 _OF_USERS = (b"create user ", b"alter user ")
 _IDENTIFIED_BYTES = 320
 
@@ -59,7 +66,7 @@ def command_passwords(command: bytes, text: Text, at: int, _: int, spans: list[S
     for option in text.matches(_option(command), start, end):
         first, last = option.span(option.lastgroup or 0)
         if command in _USERS:
-            first, last = _after_user(text, first, last)
+            first, last = _of_cookie(text, first, last) if option["cookie"] else _after_user(text, first, last)
         elif command in _SLASHED:
             user = text.match(_USER_SLASH, first, last - first)
             first, last = (user.end(), text.body.find(b"@", user.end(), last)) if user else (last, last)
@@ -84,6 +91,12 @@ def _after_user(text: Text, first: int, last: int) -> Span:
     return (first, last - 1) if is_key else (last, last)
 
 
+def _of_cookie(text: Text, first: int, last: int) -> Span:
+    """The values of ``name=value``; else it is a file."""
+    start = text.body.find(b"=", first, last) + 1
+    return (start, last) if start else (last, last)
+
+
 def oracle_passwords(text: Text, at: int, _: int, spans: list[Span]) -> int:
     """``jdbc:oracle:thin:scott/…@``."""
     start = at + len(_ORACLE_URL)
@@ -102,4 +115,12 @@ def identified_by(text: Text, at: int, _: int, spans: list[Span]) -> int:
         is_prose = clause.lastgroup == "bare" and not is_statement
         if not is_prose and not is_example(text.body[first:last]):
             spans.append((first, last))
+    return start
+
+
+def set_passwords(text: Text, at: int, _: int, spans: list[Span]) -> int:
+    """``SET PASSWORD FOR … = '…'`` of SQL."""
+    start = at + len(_SET)
+    if clause := text.match_any_case(_SET_CLAUSE, start, _IDENTIFIED_BYTES):
+        spans.append(clause.span("value"))
     return start

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -22,6 +22,8 @@ _FIRST_PIECE_BYTES, _LONGEST_PIECE_BYTES = 1024, LONGEST_KEY_BYTES
 text."""
 LONGEST_LABEL_CHARS = 64
 """This many characters of a quoted name precede each value when it is masked. The end of a name makes its value secret."""
+_MOST_TOGETHER, _LONGEST_TOGETHER_CHARS = 256, 4096
+"""Items of a list that are masked together."""
 _BETWEEN = ": "
 _PROBE = '"0a1b2c3d"'
 _VALUES, _NAME_KEYS = ("value", "Value"), ("name", "key", "Name", "Key")
@@ -43,8 +45,8 @@ _UNNAMED = _Label()
 class FieldMask:
     """Masks the fields of documents. ``counts``: number of masked secrets by shape.
 
-    A value is masked alone and as ``"name": value``, since its name may mark it as secret. The items of a list have the list's name; all in an
-    object that a name marks as secret is secret. ``{"name": "password", "value": …}`` names its value.
+    A value is masked alone and as ``"name": value``, since its name may mark it as secret. The items of a list have the list's name, and the texts
+    of a short list are masked together; all in an object that a name marks as secret is secret. ``{"name": "password", "value": …}`` names its value.
     Names of objects are masked like texts; names that become equal are numbered. A number that contains a secret becomes a text.
 
     The cost is linear in the masked text: a long name is scanned once, and its last ``LONGEST_LABEL_CHARS`` with each item of its list.
@@ -70,6 +72,8 @@ class FieldMask:
                     yield full_label
                 yield from self._texts(each, end, secret)
         elif isinstance(value, list | tuple):
+            if _may_name_each_other(value):
+                yield _json(_scalars(value))
             for each in value:
                 yield from self._texts(each, label, secret)
         elif value is not None and not isinstance(value, bool):
@@ -96,12 +100,27 @@ class FieldMask:
             stated, secret = _stated_name(value), label if self._is_secret(label.text) else secret
             return self.masked_object(value, lambda each, name: self._value(each, self._label(_name_of(name, stated)), secret))
         if isinstance(value, list | tuple):
-            return [self._value(each, label, secret) for each in value]
+            return self._together([self._value(each, label, secret) for each in value])
         if value is None or isinstance(value, bool):
             return value
         masked = self.text(value) if isinstance(value, str) else value
         named = self._named(masked, secret) if secret else masked
         return self._named(masked, label) if named is masked else named
+
+    def _together(self, items: list[object]) -> list[object]:
+        """Masks items by the items before them, such as ``["--password", "…"]``. One that changes is replaced by the text around its marker, or
+        completely if a secret is not within a text."""
+        masked = self._masked(_json(_scalars(items))) if _may_name_each_other(items) else None
+        if not masked or not masked.counts:
+            return items
+        self.counts.update(masked.counts)
+        try:
+            changed = json.loads(masked.body)
+        except ValueError:
+            changed = []
+        if len(changed) != len(items):
+            changed = [masked.body.decode(errors="replace")] * len(items)
+        return [each if isinstance(each, Mapping | list) else new for each, new in zip(items, changed, strict=True)]
 
     def _is_secret(self, label: str) -> bool:
         """Whether a name marks its values as secret."""
@@ -141,6 +160,16 @@ class FieldMask:
     def _masked(self, text: str) -> Masked:
         body = text.encode(errors="replace")
         return self._mask_once(body) if len(body) <= _LONGEST_REMEMBERED_BYTES else self._mask(body)
+
+
+def _may_name_each_other(items: Sequence[object]) -> bool:
+    """Whether a list is as short as a command or a header, and has a text before its last item."""
+    texts = [each for each in items[:_MOST_TOGETHER] if isinstance(each, str)]
+    return len(texts) > 1 and len(items) <= _MOST_TOGETHER and sum(map(len, texts)) <= _LONGEST_TOGETHER_CHARS
+
+
+def _scalars(items: Sequence[object]) -> list[object]:
+    return [None if isinstance(each, Mapping | list | tuple) else each for each in items]
 
 
 def _pieces(texts: Iterable[str]) -> Iterator[bytes]:

@@ -18,7 +18,7 @@ from runlake._redaction.text import Text
 
 _NEWLINE, _STARS = b"\n", b"***"
 _NUMBER = re.compile(rb"-?\d++(?:\.\d++)?(?:[eE][+-]?\d++)?")
-_QUOTED_NAME = re.compile(rb"(\\{0,3}[\"'])[ \t]{0,8}:[ \t]{0,8}\Z")
+_QUOTED_NAME = re.compile(rb"(\\{0,3}[\"'])[ \t]{0,8}[:,][ \t]{0,8}\Z")
 _NAME_BYTES = 24
 _MOST_PARTS = 4096
 """Joined at once."""
@@ -98,7 +98,7 @@ def mask(body: bytes, finders: Finders, read: Callable[[bytes], Text] = Text, *,
 
 
 def _quote_of(body: bytes, start: int) -> bytes:
-    """The quotes that a number in JSON gets when it is masked: those of its name."""
+    """The quotes that a number in JSON gets when it is masked: those of its name, or of the text before it in a list."""
     name = _QUOTED_NAME.search(body[max(start - _NAME_BYTES, 0) : start])
     return name[1] if name else b""
 

@@ -144,6 +144,9 @@ def _finders() -> Iterator[tuple[str, tuple[bytes, ...], Find]]:
     yield "password", words.REGISTRIES, _deferred(_credentials, "registry_credentials")
     yield "password", (b"jdbc:oracle:",), _deferred(_commands, "oracle_passwords")
     yield "password", (b"identified",), _deferred(_commands, "identified_by")
+    yield "password", (b"set password",), _deferred(_commands, "set_passwords")
+    for name in words.USERS:
+        yield "password", (name,), _deferred(_credentials, "passwords_of_users", name)
 
 
 def values_finder(values: Sequence[bytes]) -> ValueFinder:

@@ -12,7 +12,8 @@ JWT = b"eyJ"
 SIGNATURES = (b"signature=", b"sig=")
 COMMANDS = (
     b"curl", b"wget", b"mysql", b"mariadb", b"sshpass", b"redis-cli", b"docker login", b"podman login", b"sqlplus", b"sqlcmd", b"mongo",
-    b"beeline", b"keytool", b"openssl",
+    b"beeline", b"keytool", b"openssl", b"helm registry login", b"ldapsearch", b"ldapmodify", b"ldapadd", b"bcp",
+    b"expdp", b"impdp",
 )  # fmt: skip
 _WHOSE_KEY = (
     "api", "access", "account", "private", "secret", "shared", "signing", "encryption", "app", "application", "license", "master",
@@ -26,6 +27,8 @@ AWS_KEYS = tuple(
 QUOTED = (b'"pass"', b"'pass'", rb"\"pass\"")
 """Names that are secret only between quotes, as in a profile of dbt."""
 REGISTRIES = (b'"auth"', rb"\"auth\"")
+USERS = (b"auth=(", b"httpbasicauth(", b"basic_auth", b"auth.user.info")
+"""Names of a user with its password."""
 WORDS = (b"password", b"passwd", b"passphrase", b"passcode", b"_pass", b"pwd", b"secret", b"token", *QUOTED)
 
 
