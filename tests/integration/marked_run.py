@@ -168,7 +168,9 @@ def dataset_of(stack: Stack) -> S3Files:
 
 def remove_rows(files: S3Files, services: Services) -> None:
     """As the next job does."""
-    removal = MarkedRows(files, Committer(files, Layout(BUCKETS, "UTC", "")), services.store, BUCKETS, time.time)
+    removal = MarkedRows(
+        files, Committer(files, Layout(BUCKETS, "UTC", "")), services.store, BUCKETS, time.time, int(time.time() * 1000)
+    )
     while removal.remove():
         pass
 

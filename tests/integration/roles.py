@@ -21,6 +21,7 @@ GIVEN_UP = {
     "GiveUpFilesOfPipelines": "when a call of an upload in parts fails; shown for the same code in tests/contract/test_object_store.py",
     "Switches": "when a handler of a job blocks: tests/functional/test_run_pipelines_job.py",
 }
+UNAVAILABLE = {"ReadMarks": "of deleted runs, while the index cannot be read: tests/functional/test_http_deletion.py"}
 POISON = """
 errors: {retries: 0}
 logging:

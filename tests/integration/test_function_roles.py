@@ -26,7 +26,7 @@ from chalicelib.catalog.runs import shard_of
 from chalicelib.coordination import Status
 from local.deploy import BUCKET
 from tests.integration.rebuild_harness import wait_until_quiet
-from tests.integration.roles import EVENTS, GIVEN_UP, POISON, assert_fits, changes, unnoticed
+from tests.integration.roles import EVENTS, GIVEN_UP, POISON, UNAVAILABLE, assert_fits, changes, unnoticed
 from tests.integration.stacks import PATIENCE_S, Stack, eventually, stack_with_tokens
 from tests.integration.test_coordination_on_the_stack import put
 from tests.integration.test_workers_on_the_stack import key, some_runs, write
@@ -37,16 +37,19 @@ pytestmark = pytest.mark.behavior("The role of each function allows exactly the 
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 TEXT = {"Content-Type": "text/plain"}
-BY_OTHERS = {
-    "Logs": "Lambda writes what a function prints",
-    "Traces": "Lambda's daemon sends them",
-    "Queue": "Lambda polls the queue",
-    "GiveUpUploads": "when a call of an upload in parts fails; shown for the same code in the job bulk_compact",
-    "HeadsOfJobs": "when a job was killed: tests/functional/test_run_pipelines_job.py",
-    "DeleteVersions": "of deleted runs, in a bucket that has versions: tests/functional/test_http_deletion.py",
-    "ReadMarks": "of deleted runs, while the index cannot be read: tests/functional/test_http_deletion.py",
-    "AbsentFiles": "S3 says 404 of what is not there to whoever may list, 403 to others",
-} | GIVEN_UP
+BY_OTHERS = (
+    {
+        "Logs": "Lambda writes what a function prints",
+        "Traces": "Lambda's daemon sends them",
+        "Queue": "Lambda polls the queue",
+        "GiveUpUploads": "when a call of an upload in parts fails; shown for the same code in the job bulk_compact",
+        "HeadsOfJobs": "when a job was killed: tests/functional/test_run_pipelines_job.py",
+        "DeleteVersions": "of deleted runs, in a bucket that has versions: tests/functional/test_http_deletion.py",
+        "AbsentFiles": "S3 says 404 of what is not there to whoever may list, 403 to others",
+    }
+    | GIVEN_UP
+    | UNAVAILABLE
+)
 CONTINUED = frozenset({"DeletedRuns", "Files", "Latest", "Listing", "RowsOfFilesOfPipelines"})
 """What the sweep does only for a deletion whose function was killed; shown for the same code in the API."""
 DAY_S = 90_000
