@@ -52,7 +52,7 @@ from chalicelib.runlog.artifact import artifact_metadata, find_artifact
 from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS
 from chalicelib.runlog.deletion_marks import DeletionMark, DeletionOrder, find_mark, put_mark, replace_mark
-from chalicelib.runlog.layout import Layout, legacy_name
+from chalicelib.runlog.layout import Layout, is_key, legacy_name
 from chalicelib.runlog.legacy import find_legacy, find_shared, without_caller
 from chalicelib.runlog.log_end import delete_all, list_all
 from chalicelib.runlog.writer import Writer
@@ -267,7 +267,8 @@ class RunRemoval:
 
     def _exists(self, run: Run) -> bool:
         """Whether something of the run may be stored: an expired one may have files of pipelines, dead letters, and rows of the dataset."""
-        if any(self._store.list(key, limit=1).objects for key in (self._layout.run_prefix(run), self._layout.tombstone(run))):
+        keys = (self._layout.run_prefix(run), self._layout.tombstone(run))
+        if any(self._store.list(key, limit=1).objects for key in keys if is_key(key)):
             return True
         try:
             return self._runs.get(run) is not None

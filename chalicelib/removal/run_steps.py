@@ -18,7 +18,7 @@ from chalicelib.pipelines.files.rows import FileRow, FileRows
 from chalicelib.pipelines.records import split_fqn
 from chalicelib.ports import Clock, Database, ObjectStore, PutOptions, Run, SegmentIndex
 from chalicelib.runlog.deletion_marks import DELETED_ENTRY
-from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.layout import Layout, is_key
 from chalicelib.runlog.log_end import delete_all, list_all
 from chalicelib.runlog.segment import metadata_of
 
@@ -123,14 +123,14 @@ class RunSteps:
         work.counts["files"] += 1
 
     def _delete_versions(self, work: RemovalPass, prefix: str) -> None:
-        while versions := self._store.old_versions(prefix, _AT_ONCE):
+        while is_key(prefix) and (versions := self._store.old_versions(prefix, _AT_ONCE)):
             work.deadline.check()
             self._store.delete_versions(versions)
             work.counts["versions"] += len(versions)
 
     def _delete_below(self, work: RemovalPass, kind: str, *prefixes: str) -> None:
         kept = work.last | work.emptied
-        for prefix in prefixes:
+        for prefix in filter(is_key, prefixes):  # nothing is stored below a longer one
             listed = list_all(self._store, prefix)
             while page := list(islice(listed, _AT_ONCE)):
                 work.deadline.check()

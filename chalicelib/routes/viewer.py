@@ -14,7 +14,6 @@ from chalicelib import __version__, composition
 from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.responses import json_response
 from chalicelib.routes.viewer_models import LoginConfig, ViewerConfig
-from chalicelib.settings import Settings
 
 FOLDER = Path(__file__).parents[1] / "viewer"
 PAGE = "index.html"
@@ -39,12 +38,13 @@ def page(_: ApiRequest) -> Response:
 
 def config(_: ApiRequest) -> Response:
     """The configured authentication, and the version."""
-    settings = composition.services().settings
-    body = ViewerConfig(auth=settings.auth, version=__version__, login=_login(settings))
+    services = composition.services()
+    body = ViewerConfig(auth=services.settings.auth, version=__version__, login=_login(services))
     return json_response(body.model_dump(), Cache_Control=_REVALIDATED)
 
 
-def _login(settings: Settings) -> LoginConfig | None:
+def _login(services: composition.Services) -> LoginConfig | None:
+    settings = services.settings
     if (login := settings.login) is None:
         return None
     return LoginConfig(

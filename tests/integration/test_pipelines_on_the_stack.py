@@ -246,8 +246,9 @@ def test_the_roles_of_pipelines_may_assume_what_is_listed_and_only_then(template
     policy = template["Resources"]["PipelineRolesPolicy"]
     (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
     assert policy["Condition"] == "AssumesPipelineRoles" and template["Parameters"]["PipelineRoles"]["Default"] == ""
-    roles = ["ApiRole", "SweepRole", "PipelinesRole", "RunPipelinesRole"]
-    assert policy["Properties"]["Roles"] == [{"Ref": role} for role in roles]
+    jobs_api = {"Fn::If": ["HasJobUrl", {"Ref": "JobApiRole"}, {"Ref": "AWS::NoValue"}]}
+    others = [{"Ref": role} for role in ("SweepRole", "PipelinesRole", "RunPipelinesRole")]
+    assert policy["Properties"]["Roles"] == [{"Ref": "ApiRole"}, jobs_api, *others]
     assert (statement["Action"], statement["Resource"]) == ("sts:AssumeRole", {"Ref": "PipelineRoles"})
 
 
