@@ -40,7 +40,10 @@ FOREIGN = {
     "Jenkins (JEP-212)": """
         AnnotatedLargeText ConsoleNote LogStorage LogStorageFactory createWriter getLog getLogFile getLogInputStream getLogReader jenkinsId
         overallLog stepLog writeEvent maxLines""",
-    "AWS": "AmazonAPIGatewayPushToCloudWatchLogs sequencer AKIAIOSFODNN7EXAMPLE AccountKey",
+    "AWS": """
+        AmazonAPIGatewayPushToCloudWatchLogs sequencer AKIAIOSFODNN7EXAMPLE AccountKey HttpPutResponseHopLimit taskRoleArn executionRoleArn
+        JobFlowRole""",
+    "issuers of tokens": "requestedAccessTokenVersion",
     "standards (JOSE, netrc)": "jku jwk x5u NETRC",
     "Python, its logging and packages": "HTTPHandler SMTPHandler SocketHandler pytz pyahocorasick hyperscan",
     "examples' own names": "ROLE_ARN WRN a_b abcdefgh beef defgh functional svc_a team_hr_payroll",
