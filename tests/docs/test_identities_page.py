@@ -117,3 +117,11 @@ def test_role_may_do_what_the_shown_policy_grants(section: str, signer: str, fqn
 
     with installed(World(), policy=lambda: json.dumps(policy), auth="iam", policy_parameter="/policy"):
         assert (answer("GET").status, answer("POST", '"x"').status) == expected
+
+
+def test_role_of_github_trusts_one_branch_of_one_repository() -> None:
+    (statement,) = shown("GitHub Actions", "Statement")["Statement"]
+    issuer = statement["Principal"]["Federated"].partition("oidc-provider/")[2]
+    conditions = statement["Condition"]["StringEquals"]
+    assert conditions.keys() == {f"{issuer}:aud", f"{issuer}:sub"}
+    assert re.fullmatch(r"repo:\w+@\d+/\w+@\d+:ref:refs/heads/\w+", conditions[f"{issuer}:sub"])
