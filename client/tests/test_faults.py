@@ -160,8 +160,8 @@ def test_a_program_that_is_going_down_starts_no_thread_and_ships_all_the_same(
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ((401, {"code": 401, "message": "no token"}), "no token (set a token"),
-        ((403, {"code": 403, "message": "no scope"}), "no scope (set a token"),
+        ((401, {"code": 401, "message": "no token"}), "no token (log in"),
+        ((403, {"code": 403, "message": "no scope"}), "no scope (log in"),
         ((404, {"message": "Not Found"}), "the server at this address is not Runlake"),
         ((200, {"message": "Log in"}), "the response is not Runlake's"),
     ],

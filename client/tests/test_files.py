@@ -813,7 +813,7 @@ def test_every_command_is_here() -> None:
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_server_away_or_token_refused_is_an_error(command: str, server: FakeServer, log: Path) -> None:
     server.token = "secret"
-    assert "next: set a token" in error_of(call(server, *COMMANDS[command]))
+    assert "next: log in" in error_of(call(server, *COMMANDS[command]))
     server.down()
     assert "next: is the server up" in error_of(call(server, *COMMANDS[command]))
 
