@@ -34,12 +34,13 @@ logging:
 
 
 def assert_job_fits(stack: Stack, job: str, calls: Calls, others: Mapping[str, str] = BY_GLUE) -> None:
-    """A job's role allows the recorded calls and nothing else. ``others``: statements that another principal needs, and which."""
+    """A job's role allows the recorded calls and nothing else. ``others``: statements, or actions of them, that may be unused
+    here, and why."""
     with closing(stack.client("glue")) as glue:
         role = glue.get_job(JobName=f"{stack['stack_name']}-{job}")["Job"]["Role"]
     allowed, needs = grants(stack, role), calls.needs(stack)
-    assert set(others) <= {grant.sid for grant in allowed}
-    assert_fits(needs, allowed, lambda grant: grant.sid in others)
+    assert {each.partition(" ")[0] for each in others} <= {grant.sid for grant in allowed}
+    assert_fits(needs, allowed, lambda grant: not {grant.sid, f"{grant.sid} {grant.action}"}.isdisjoint(others))
 
 
 def assert_fits(needs: set[Need], allowed: set[Grant], is_excused: Callable[[Grant], bool]) -> None:

@@ -19,7 +19,7 @@ import pytest
 from local.jobs import environment_of
 from local.state import PROJECT
 from tests.integration.job_process import Ended, run_alone, run_job
-from tests.integration.roles import assert_job_fits, output
+from tests.integration.roles import BY_GLUE, UNAVAILABLE, assert_job_fits, output
 from tests.integration.stacks import PATIENCE_S, Stack, eventually
 from tests.permissions import Calls
 
@@ -107,7 +107,8 @@ def assert_its_role_fits(stack: Stack, calls: Calls) -> None:
     plan, summary = f"s3://{bucket}/plans/plan.jsonl", f"s3://{bucket}/summaries/retention.json"
     assert job(stack, "--rules", "{}", "--plan", plan, "--summary", summary)[0] == 0
     assert job(stack, "--apply", plan)[0] == 0
-    assert_job_fits(stack, "retention", calls)
+    expiring = {"Removals dynamodb:GetItem": "of a run whose expiry was begun: tests/spark/test_retention_expiry.py"}
+    assert_job_fits(stack, "retention", calls, BY_GLUE | UNAVAILABLE | expiring)
 
 
 def planned(stack: Stack, told: dict[str, Any], plan: Path, fqn: str, run: str) -> Path:
