@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,9 @@ from runlake import Pace, Settings
 
 if TYPE_CHECKING:
     from tests.integration.stacks import Stack
+
+
+sys.executable = os.environ.get("RUNLAKE_CLIENT_PYTHON", sys.executable)  # of the programs that tests start
 
 
 @pytest.fixture

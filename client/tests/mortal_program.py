@@ -26,7 +26,7 @@ Program = Callable[["Mortal"], dict[str, Any] | None]
 """Runs a program: its steps and counts, None if it was killed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Mortal:
     """``lines``, each begun by ``tag``, are put in ``parts``, each followed by a flush if ``flushes``; ``has_child``: a forked process puts as many,
     with the tag ``child``, and leaves by ``os._exit``. Then the run ends with exit code 3. A process is ended by ``signal`` at step ``kill_at`` of

@@ -30,7 +30,7 @@ from runlake.commands import (
 )
 from runlake.commands.candidates import profile_candidates
 from runlake.commands.output import report_error
-from runlake.commands.session import Session
+from runlake.commands.session import Group, Session
 from runlake.commands.suggestions import suggested_command, suggested_options
 from runlake.commands.times import Seconds
 from runlake.errors import AccessError, ApiError, NotFoundError, RunlakeError, SettingsError, UnavailableError
@@ -40,7 +40,7 @@ _FAILED = 2
 _INTERRUPTED = 130
 
 
-class _Commands(click.Group):
+class _Commands(Group):
     """A command group that reports each error in two lines, the problem and the next step, without a traceback unless RUNLAKE_DEBUG=1."""
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **more: Any) -> Any:  # type: ignore[override]
@@ -52,9 +52,6 @@ class _Commands(click.Group):
         try:
             code = super().main(args, prog_name, standalone_mode=False, **more)
             return code if isinstance(code, int) else 0
-        except click.exceptions.NoArgsIsHelpError as error:
-            error.show()
-            return error.exit_code
         except click.ClickException as error:
             report_error(_usage(error, self._path_of(args)))
             return writing.CANNOT_BEGIN if self._is_of_exec(error, args) else error.exit_code

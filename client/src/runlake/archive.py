@@ -64,7 +64,7 @@ _STORE_FIELD = re.compile(r"<(Code|Message)>([^<]*)<")
 """Of an error of S3, which is XML."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Page:
     """A page of a log's lines. ``after``: the number of the line after them; ``is_end``: no more for now; ``streaming``: more may come.
     ``clock``: the times that ``since`` was compared with, "lines" or "arrival"; "" without ``since``. ``zone``: then of times without one."""

@@ -46,7 +46,7 @@ def no_line(lines: int) -> bytes:
     return b""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Batch:
     """Bytes ``begin`` to ``end`` of the stream, ``lines`` lines from number ``first_line`` on, of which ``notices`` state gaps. ``data``: what is
     sent for them; if ``is_hole``, the bytes cannot be read, and it is the notice of that, or empty."""
@@ -65,7 +65,7 @@ class Batch:
         return self.first_line + self.lines
 
 
-@dataclass(slots=True)
+@dataclass
 class _Block:
     """Bytes in memory; the oldest was put at ``began_s``."""
 

@@ -26,7 +26,7 @@ _OF_STEP, _OF_EVENT = b'{"@step":', b'{"id":'
 """How a line of a step's update begins, and one of an event."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AppendResult:
     """The result of a batch: items stored, items refused for good, and why the first of those was refused."""
 
@@ -36,7 +36,7 @@ class AppendResult:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WriterEnd:
     """The end of a writer of events: the number of ids that it assigned, and its latest timestamp."""
 
@@ -98,7 +98,7 @@ class Delivery(Protocol):
         """Those that ``close`` needs in addition, once all bytes are put."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TextDelivery:
     """Lines of a log. Each batch presents the position of the previous response."""
 
@@ -151,7 +151,7 @@ class TextDelivery:
         return {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EventDelivery:
     """Events of one writer and updates of steps, as lines of JSON.
 

@@ -38,7 +38,7 @@ _LIMITS, _LEAST_LIMIT_BYTES = 4, 1024 * 1024 * 1024
 other limits."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Drained:
     """What became of a folder: lines (or events) stored, refused and put aside, and left; the bytes of those that do not wait any more;
     ``is_done``: it is deleted; else ``reason`` says why not. ``run``: as the folder named it; ``stored_as``: the attempt."""
@@ -56,7 +56,7 @@ class Drained:
     notices: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Waiting:
     """A folder of a dead process: lines (or events) and bytes that wait, and since when."""
 

@@ -40,7 +40,7 @@ def advise(error: BaseException, next_step: str) -> None:
     if isinstance(error, RunlakeError):
         error.next_step = next_step
     else:
-        error.add_note(next_step)
+        error.__notes__ = [*getattr(error, "__notes__", ()), next_step]
 
 
 class SettingsError(RunlakeError):

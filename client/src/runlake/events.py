@@ -32,7 +32,7 @@ RESERVED_RUN_IDS = frozenset({"last", "close", "download", "grep", "explanation"
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EventInput:
     """An event before it is encoded. ``message``: one line or more, without the last newline; ``timestamp_ms`` None: now."""
 

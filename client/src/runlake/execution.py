@@ -48,7 +48,7 @@ def execute(
     except OSError as error:
         execution.is_read = True
         return _not_started(command, handler, error, report)
-    outputs = [Output(source, to, handler.mask.stream()) for source, to in zip(sources, (out, err), strict=True)]
+    outputs = [Output(source, to, handler.mask.stream()) for source, to in zip(sources, (out, err))]
     archive_outputs(outputs, lambda data: handler.write_bytes(data, patience_s), supervisor.stopped)
     return execution.end(patience_s)
 

@@ -19,7 +19,7 @@ from runlake.settings import RUN_LOG
 RANGE_NOT_SATISFIABLE = 416
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DownloadResult:
     """A log on disk. ``verified``: whether it has the archive's bytes and lines; None if the archive's counts are not final yet."""
 
@@ -30,7 +30,7 @@ class DownloadResult:
     verified: bool | None
 
 
-@dataclass(slots=True)
+@dataclass
 class Download:
     """Downloads one log to one file: first to ``PATH.part``, from which a retry resumes. ``progress`` gets the bytes so far and in total."""
 

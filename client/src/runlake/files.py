@@ -14,12 +14,12 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
 from string import Formatter
-from typing import IO, Any
+from typing import IO, Any, Optional
 from urllib.parse import unquote
 
 from runlake.archive import Archive
@@ -59,11 +59,11 @@ NOT_CHECKED = "is not checked yet"
 _NOT_FOUND = 404
 _PRECONDITION_FAILED = 412
 Json = dict[str, Any]
-Progress = Callable[[int, int | None], None]
+Progress = Callable[[int, Optional[int]], None]
 """Gets the bytes so far and in total."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PushedFile:
     """A file in the archive. ``record``: ``id``, ``url``, ``http_url`` and ``metadata``; ``size``: in bytes. ``existed``: the archive had this file
     before. ``verified``: the archive has compared the hash, and lists the file; False if it has not yet, or the token may not read.
@@ -77,7 +77,7 @@ class PushedFile:
     resumed_at: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FetchedFile:
     """A file on disk, of ``size`` bytes. ``resumed_at``: how many of them an earlier call had fetched. ``existed``: it was there before, and
     nothing was fetched. ``verified``: its hash is that of the archive; None for the log of a run over 4 GiB, of which the archive has no
@@ -345,7 +345,7 @@ class Files:
 
     def _leave(self, created: Json, state: UploadState, announced: Json, error: BaseException) -> None:
         """After an error: parts that a repeat can continue stay, and the error says how; others are deleted."""
-        if isinstance(error, RefusedError | IncompleteError) or not state.can_continue:
+        if isinstance(error, (RefusedError, IncompleteError)) or not state.can_continue:
             self._give_up(created, state)
             return
         times = " ".join(f"{name}={announced[name]}" for name in ("start", "end") if announced[name] is not None)
@@ -572,7 +572,7 @@ def _iso(at_ms: Any) -> str:
     """ISO 8601 in UTC with milliseconds and without a zone."""
     if at_ms is None:
         return "None"
-    return datetime.fromtimestamp(int(at_ms) / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
+    return datetime.fromtimestamp(int(at_ms) / 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
 
 
 def _invalid(template: str, reason: str) -> TargetError:

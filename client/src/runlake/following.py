@@ -22,7 +22,7 @@ _CONTINUES = ("maxDuration", "maxBytes")
 """Why a response ends, but not the stream."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Piece:
     """Consecutive lines. ``first``: the number of the first one, from 0; ``end``: why nothing follows. ``clock``, ``zone``: see ``Page``."""
 
@@ -44,7 +44,7 @@ def pages(archive: Archive, run: RunName, **begin: Any) -> Iterator[Piece]:
         query = {"after": page.after}
 
 
-@dataclass(slots=True)
+@dataclass
 class Follower:
     """Follows one run to its end, over many responses and outages.
 

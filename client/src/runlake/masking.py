@@ -2,7 +2,7 @@
 
 Values that are given are found however a writer spells them. Unless it is switched off, secrets are also found by their shape: values whose
 names mark them as secret, keys, passwords in URLs, and tokens by their vendors' formats, the last only with ``ahocorasick_rs``. The archive
-recognizes the marks, and masks again by its own rules.
+recognizes the marks, and masks again by its own rules. Below Python 3.11 less is found (``plainmasking``).
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from runlake._python import HAS_ATOMIC_GROUPS
 
 if TYPE_CHECKING:
     from runlake._redaction.mask import Masked
@@ -54,6 +56,8 @@ class Mask:
         from runlake._words import HAS_AUTOMATON
 
         _is_reported = True
+        if not HAS_ATOMIC_GROUPS:
+            return "passwords, keys and tokens in lines are masked by the archive alone, unless they are given: by the client from Python 3.11 on"
         return (
             ""
             if HAS_AUTOMATON
@@ -71,6 +75,9 @@ class Mask:
     def prepare(self) -> None:
         """Import and build what masking needs. Call it before a fork: a process that is forked while another thread imports a module waits for
         the lock of that module forever."""
+        if not HAS_ATOMIC_GROUPS:
+            self._finder()
+            return
         from runlake import _redaction
 
         for module in pkgutil.iter_modules(_redaction.__path__, f"{_redaction.__name__}."):
@@ -110,10 +117,16 @@ class Mask:
     def json(self, value: Any) -> Any:
         """A value as JSON with its strings masked, names of objects too, and values by their names. Values that are not JSON, or nested too
         deep, become their ``repr``."""
+        plain = _as_json(value)
+        if not self:
+            return plain
+        if not HAS_ATOMIC_GROUPS:
+            from runlake.plainmasking import mask_json
+
+            return mask_json(plain, self.text, names=self._shapes)
         from runlake._redaction.fields import FieldMask
 
-        plain = _as_json(value)
-        return FieldMask(self.masked).value(plain) if self else plain
+        return FieldMask(self.masked).value(plain)
 
     def stream(self) -> StreamMask:
         """For bytes that come in pieces, split anywhere."""
@@ -185,7 +198,11 @@ def _values_of(secret: str) -> Iterator[bytes]:
     yield from filter(None, {encoded, *(line for line in lines if len(line) >= _LINE_LETTERS)})
 
 
-def _finder(values: list[bytes], has_shapes: bool) -> Callable[[bytes], Masked]:
+def _finder(values: list[bytes], has_shapes: bool) -> Callable[[bytes], Any]:
+    if not HAS_ATOMIC_GROUPS:
+        from runlake import plainmasking
+
+        return plainmasking.finder(values, MARK.encode())
     from runlake._redaction.mask import mask
     from runlake._redaction.shapes import SHAPES, finders
     from runlake._words import HAS_AUTOMATON

@@ -77,7 +77,7 @@ class MethodConnection:
                 writer.close()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MethodDelivery:
     """``Delivery`` of the batches of ``events`` by a logging method. ``instance_id``: the archive's, once the run is started."""
 

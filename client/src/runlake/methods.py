@@ -54,7 +54,7 @@ class LoggingMethod(Protocol):
         """A writer of a run, by its unique name. ``instance_id``: of the archive. Sends nothing. Raises ConnectionError."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ChosenMethod:
     """The method of a run, with the name under which the archive knows it; None: the run log. ``problem``: why that replaces the configured one."""
 

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 _UNSAFE_IN_FILES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunName:
     """A run: the fully qualified name of its pipeline, and its id."""
 
@@ -28,7 +28,7 @@ class RunName:
         return shlex.join([self.fqn, self.run_id])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DeadLetterName:
     """An event that a handler of a processing pipeline failed to process. ``line``: its first one in the run's log, from 0."""
 

@@ -14,7 +14,7 @@ SUCCEEDED, FAILED, CANCELLED = "succeeded", "failed", "cancelled"
 _EXCEPTION_CHARS, _STEP_CHARS = 2_000, 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunEnd:
     """``outcome``: succeeded, failed or cancelled; the reason, as far as it applies: ``exit_code``, ``signal``, ``exception``, ``step``.
     ``lost_lines``: lines that could not be stored. ``ended_ms``: when it ended, by this machine's clock: when this object was created."""

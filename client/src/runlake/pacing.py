@@ -14,7 +14,7 @@ TRIES = 8
 _Result = TypeVar("_Result")
 
 
-@dataclass(slots=True)
+@dataclass
 class Backoff:
     """Waits that double from ``first_s`` to ``most_s``, with jitter between half and all of each, so that clients do not synchronize."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import stat
-import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from runlake._python import read_toml
 from runlake.errors import SettingsError
 
 TOKEN_FORMS = ("token", "token_file", "token_command")
@@ -21,7 +21,7 @@ METHOD_TABLES = ("methods", "locators")
 """Tables of the top level, or of a profile."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SettingsFile:
     """The parsed file; empty if there is none. ``default``: the profile to use if none is chosen, or ""."""
 
@@ -53,7 +53,7 @@ class SettingsFile:
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MethodTables:
     """``[methods.NAME]``, the options of logging methods, and ``[[locators]]``, which choose one: pairs of ``pattern`` and ``method``."""
 
@@ -94,7 +94,7 @@ def without_token(layer: Mapping[str, Any]) -> dict[str, Any]:
 def read_settings_file(path: Path, *, must_exist: bool) -> SettingsFile:
     """The file at ``path``. Raises SettingsError if it is missing although it ``must_exist``, unreadable, or not of this form."""
     try:
-        values = tomllib.loads(path.read_text())
+        values = read_toml(path.read_text())
     except (OSError, ValueError) as error:
         if isinstance(error, FileNotFoundError) and not must_exist:
             return SettingsFile(path)

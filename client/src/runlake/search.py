@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 from runlake.archive import Archive
@@ -19,7 +18,7 @@ _NEAR_LINES = 200
 """Groups of lines that are this close are read by one request: it costs little more than the request itself."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ResultLine:
     """``number``: from 0. ``spans``: those of the matches in ``text``; None for a line around a match. ``begins_group``: it is the run's first,
     or lines before it are left out."""
@@ -30,7 +29,7 @@ class ResultLine:
     begins_group: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Search:
     """A search for ``query``, as ``Archive.grep`` takes it. ``before``, ``after``: lines around each match. ``max_count``: matches for each run.
 
@@ -79,7 +78,7 @@ def _check_progress(answer: Json, after: int, limit: int) -> None:
     is_last = answer["after"] is None
     end = int(answer["total"] if is_last else answer["after"])
     lines = [after - 1, *(int(match["line"]) for match in answer["matches"])]
-    is_new = len(lines) <= limit + 1 and all(line < following for line, following in pairwise(lines))
+    is_new = len(lines) <= limit + 1 and all(line < following for line, following in zip(lines, lines[1:]))
     if not is_new or (end <= after and not is_last) or (lines[-1] >= max(end, after)):
         raise _no_progress(after)
 
@@ -88,7 +87,7 @@ def _no_progress(line: int) -> UnavailableError:
     return UnavailableError(f"invalid response: the server's answer does not advance line={line}")
 
 
-@dataclass(slots=True)
+@dataclass
 class _Surroundings:
     """Puts matches of a run between the lines around them. ``total``: the lines of the log."""
 

@@ -42,7 +42,7 @@ _SECRET = frozenset({"token"})
 _ARGUMENT, _ENVIRONMENT = "argument", "environment"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Settings:
     """All settings. Each field is a key of the file and, in upper case with ``RUNLAKE_``, an environment variable; ``profile`` is
     ``default_profile`` in the file. ``methods``: options of logging methods by name; ``locators``: pairs of a pattern of FQNs and the method of
@@ -331,7 +331,7 @@ def _problem_of(url: str) -> str:
 
 def _typed(name: str, value: Any, origin: str) -> Any:
     kind = _TYPES[name]
-    if isinstance(value, dict | list):  # it may contain secrets, as [method] in place of [methods]
+    if isinstance(value, (dict, list)):  # it may contain secrets, as [method] in place of [methods]
         raise SettingsError(f"{name} must be a single value, not a table origin={origin}", next_step=_correction(origin, name))
     if kind is bool:
         if (switch := _SWITCH.get(str(value).lower())) is None:

@@ -66,7 +66,7 @@ def to_stderr(text: str) -> None:
         return
 
 
-@dataclass(slots=True)
+@dataclass
 class Counts:
     """Lines (or events) by what became of them, requests, and failed requests. ``kept_lines``: left on disk for ``runlake drain``;
     ``aside_lines``: those of the refused ones that are on disk."""
@@ -86,7 +86,7 @@ class Counts:
         return self.dropped_lines + self.refused_lines
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pace:
     """When to send: ``batch_bytes`` at once, or all pending bytes ``interval_s`` after the first line, or a heartbeat after ``heartbeat_s``
     without requests (0: none). The waits after failures: from ``first_wait_s`` to ``most_wait_s``, and ``access_wait_s`` after an error that only a
@@ -727,7 +727,7 @@ class Deadline:
         return not self.moved(progress) and time.monotonic() > self.over_s
 
 
-@dataclass(slots=True)
+@dataclass
 class _Finish:
     """Progress of the end: ``asked``, ``abandoned`` (nothing more is sent), ``ended`` (the thread), and ``released`` (the spool, for other
     processes). ``refusal``: why the run can never be closed."""

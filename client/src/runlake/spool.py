@@ -44,7 +44,7 @@ _OWN_NAME = re.compile(rf"({_MAKING})?[0-9a-f]{{16}}-[0-9a-f]{{32}}")
 """Of a folder of a handler, while it is created and afterwards."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Chunk:
     """A file of bytes: ``begin`` is the offset of the first one, ``first_line`` the number of the line that begins there."""
 

@@ -13,7 +13,7 @@ from runlake.outcomes import RunEnd
 from runlake.starts import Start
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SpoolState:
     """``run``: as it was named by the program; ``stored_as``: the attempt that stores the bytes, once it is known. ``start``: reported while there
     is no ``position``. The next batch presents the position, and begins at byte ``begin``, which is line ``begin_line``; it ends at ``batch_end``

@@ -34,7 +34,7 @@ _START_ZONE = "RUNLAKE_START_ZONE"
 """The zone of the start in RUNLAKE_START."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Start:
     """``began_ms``: by this machine's clock. ``attempt``: the number to start, None for the next free one. ``is_joining``: an open attempt of
     another start is acceptable, as for a handler that only writes. ``heartbeat_s``: the interval of the heartbeats that this process promises, 0:
@@ -111,7 +111,7 @@ class Start:
         return plausible_age_ms(age_ms)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StartedRun:
     """The response to a start: the run that stores the log, its attempt number, the position of the first batch. ``is_joined``: another start
     opened the attempt. ``refusal``: why the details of the start are not stored. ``instance_id``: the archive's, for the data of events."""

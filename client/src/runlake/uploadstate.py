@@ -16,10 +16,11 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
+
+from runlake._python import time_from
 
 _FORMAT = 1
 _NAME = re.compile(r"[0-9a-f]{32}\.upload")
@@ -162,4 +163,4 @@ def _checked(created: Json) -> Json:
 
 
 def _expires_s(created: Json) -> float:
-    return datetime.fromisoformat(str(created["expires_at"])).timestamp()
+    return time_from(str(created["expires_at"])).timestamp()

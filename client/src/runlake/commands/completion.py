@@ -77,7 +77,7 @@ for _class in (BashCompletion, FishCompletion):
     add_completion_class(_class)
 
 
-@dataclass(slots=True)
+@dataclass
 class TypedWords:
     """A command line up to the cursor. ``words``: unquoted; the last one is being typed. Bash replaces that from character ``begin`` on: the part
     after a separator such as ``:``, or after the opening ``quote``, if it is still open."""

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from runlake.commands.output import first_rows, report, report_rest, show_json, show_line, show_rows, show_table, size_of, time_of
-from runlake.commands.session import Session, fqn_argument, json_option, limit_option, pass_session, run_argument
+from runlake.commands.session import Group, Session, fqn_argument, json_option, limit_option, pass_session, run_argument
 from runlake.names import DeadLetterName, RunName
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -28,7 +28,7 @@ def _letter(command: _Command) -> _Command:
     return command
 
 
-@click.group()
+@click.group(cls=Group)
 def dead() -> None:
     """List, inspect, re-send and drop dead letters: events that a handler failed to process.
 

@@ -27,7 +27,7 @@ from runlake.commands.output import (
     size_of,
     time_of,
 )
-from runlake.commands.session import Session, json_option, pass_session
+from runlake.commands.session import Group, Session, json_option, pass_session
 from runlake.commands.times import Seconds, since_of
 from runlake.errors import NoAddressError, NotFoundError, RefusedError, RunlakeError
 from runlake.files import (
@@ -130,7 +130,7 @@ _format_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def files() -> None:
     """Push, find and fetch files of the archive, with the token alone: no AWS credentials."""
 

@@ -174,7 +174,7 @@ def _end_of(login: Login) -> str:
 
 
 def _time_of(at_s: object) -> str:
-    return time_of(int(at_s * 1000)) if isinstance(at_s, int | float) and 0 < at_s < time.time() + 10**9 else ""
+    return time_of(int(at_s * 1000)) if isinstance(at_s, (int, float)) and 0 < at_s < time.time() + 10**9 else ""
 
 
 def _token_setting(settings: Settings) -> str:

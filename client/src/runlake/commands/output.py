@@ -48,14 +48,14 @@ def show_rows(
             _write(sys.stdout, "\t".join(row))
         return
     table = [list(heads), *cells]
-    widths = [min(max(map(_width, column)), _MAX_PADDING) for column in zip(*table, strict=True)]
+    widths = [min(max(map(_width, column)), _MAX_PADDING) for column in zip(*table)]
     window = shutil.get_terminal_size().columns
     while optional and sum(widths) + 2 * len(widths) - 2 > window:
         widths, optional = widths[:-1], optional - 1
-    for row, note in zip(table, chain(((),), notes, repeat(())), strict=False):
+    for row, note in zip(table, chain(((),), notes, repeat(()))):
         if row is table[0] and not any(heads):
             continue
-        padded = [cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=False)]
+        padded = [cell + " " * (width - _width(cell)) for cell, width in zip(row, widths)]
         _write(sys.stdout, "  ".join(padded).rstrip())
         for line in filter(None, note):
             _write(sys.stdout, _coloured(_fitted(f"  {label(line)}", window), _DIM))
@@ -162,6 +162,11 @@ def report(text: str) -> None:
     _write(sys.stderr, sanitize(f"runlake: {text}"))
 
 
+def show_help(text: str) -> None:
+    """How to call a command, on stderr, for a call without a command."""
+    _write(sys.stderr, text)
+
+
 def report_error(error: RunlakeError) -> None:
     """The problem, and the next step."""
     report(str(error))
@@ -169,7 +174,7 @@ def report_error(error: RunlakeError) -> None:
         _write(sys.stderr, sanitize(f"next: {error.next_step}"))
 
 
-@dataclass(slots=True)
+@dataclass
 class ProgressLine:
     """Progress of a transfer or a search, on one line of stderr if that is a terminal. The line is erased at the end."""
 

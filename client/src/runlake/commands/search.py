@@ -90,7 +90,7 @@ def grep(
     sys.exit(0 if matches else _NO_MATCH)
 
 
-@dataclass(slots=True)
+@dataclass
 class _Form:
     """How matches are printed. ``has_names``: each with its run."""
 
@@ -136,7 +136,7 @@ class _Form:
             show_text(f"{run}:{matches}" if self.has_names else str(matches))
 
 
-@dataclass(slots=True)
+@dataclass
 class _SearchOfRuns:
     """A search in several runs. What fails in one is reported at the end, and the others are searched."""
 

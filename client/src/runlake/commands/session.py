@@ -9,11 +9,21 @@ import click
 
 from runlake.archive import Archive
 from runlake.commands.candidates import pipeline_candidates, run_candidates
-from runlake.commands.output import report
+from runlake.commands.output import report, show_help
 from runlake.names import RunName, page_url
 from runlake.settings import Settings, load_settings
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+class Group(click.Group):
+    """Commands. Without one the help is an error, exit code 2, as in click since 8.2."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args and self.no_args_is_help and not ctx.resilient_parsing:
+            show_help(ctx.get_help())
+            ctx.exit(2)
+        return super().parse_args(ctx, args)
 
 
 class Session:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 import time
-from datetime import UTC, datetime
+from datetime import timezone
 from typing import Any
 
 import click
 
+from runlake._python import time_from
 from runlake.settings import MAX_HEARTBEAT_S, MAX_S, MIN_HEARTBEAT_S
 
 _MS_DIGITS = 12
@@ -54,7 +55,7 @@ def since_of(text: str) -> str:
     if text.isdecimal() and len(text) >= _MS_DIGITS:
         return text
     try:
-        at = datetime.fromisoformat(text)
+        at = time_from(text)
     except ValueError as error:
         raise click.BadParameter(f"{text!r} is neither 10m, 2h, 1d nor a time as 2026-11-21T10:00:00Z") from error
     return at.isoformat() if text.isdecimal() else text
@@ -65,5 +66,5 @@ def ms_of(text: str) -> int:
     since = since_of(text)
     if since.isdecimal():
         return int(since)
-    at = datetime.fromisoformat(since)
-    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+    at = time_from(since)
+    return int((at if at.tzinfo else at.replace(tzinfo=timezone.utc)).timestamp() * 1000)

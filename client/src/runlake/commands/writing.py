@@ -267,7 +267,7 @@ def _list(root: Path, folders: list[Path], as_json: bool) -> None:
 def _reason_of(error: Exception) -> str:
     if isinstance(error, RunlakeError) and error.next_step:
         return f"{error} ({error.next_step})"
-    return str(error) if isinstance(error, RunlakeError | OSError) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, (RunlakeError, OSError)) else f"{type(error).__name__}: {error}"
 
 
 def _waiting(folder: Path) -> Waiting | None:
