@@ -16,7 +16,7 @@ install = { $(VENV)/bin/uv pip install -qq --native-tls --compile-bytecode --pyt
 	|| $(1)/bin/python -m pip install -qq $(HASHED) -r $(2); }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo logins oidc unit test test-thorough check checkov docs lock audit browser axe nginx agents viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz mutants soak upstream
+.PHONY: help demo logins oidc unit test test-thorough client-pythons check checkov docs lock audit browser axe nginx agents viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz mutants soak upstream
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -36,6 +36,15 @@ test: $(READY) ## all tests; ARGS="-k name" to choose, ARGS="-n 0" for one proce
 
 test-thorough: $(READY) ## all tests with every case, hours; before a release
 	@RUNLAKE_TESTS=thorough $(PYTEST) $(WHOLE) $(ARGS)
+
+PYTHONS := 3.9 3.10 3.11 3.12 3.13
+client-pythons: $(READY) ## the client's programs on each Python that is installed: PYTHONS="3.9 3.13"
+	@for each in $(PYTHONS); do \
+		command -v python$$each >/dev/null && python$$each -c '' 2>/dev/null || { echo "runlake: there is no Python $$each"; continue; }; \
+		venv=.venv-client-$$each && { test -x $$venv/bin/runlake || { python$$each -m venv $$venv && $$venv/bin/pip install -qq ./client; } } \
+		&& echo "runlake: $$($$venv/bin/python -V), click $$($$venv/bin/python -c 'import importlib.metadata as m; print(m.version("click"))')" \
+		&& RUNLAKE_CLIENT_PYTHON=$(CURDIR)/$$venv/bin/python $(PYTEST) -q -n 0 $(OF_PROGRAMS:%=client/tests/test_%.py) $(ARGS) || exit 1; done
+OF_PROGRAMS := pythons exec outcomes runs heartbeats signals children
 
 check: $(READY) ## lint, format, types, documents, template
 	@$(RUN) -m ruff check .

@@ -42,6 +42,8 @@ def pace() -> Pace:
 @pytest.fixture(autouse=True)
 def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUNLAKE_CONFIG", os.devnull)
+    if "RUNLAKE_CLIENT_PYTHON" in os.environ:  # there, a message says what is not masked
+        monkeypatch.setenv("RUNLAKE_MASK", "false")
     for name in (
         "PROFILE",
         "URL",

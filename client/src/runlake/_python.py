@@ -9,6 +9,8 @@ from typing import Any
 
 HAS_ATOMIC_GROUPS = sys.version_info >= (3, 11)
 """Whether ``re`` knows the possessive quantifiers of the archive's finders of secrets."""
+HAS_FORWARDING = sys.version_info >= (3, 11)
+"""Whether the package ``runlake-forwarding`` can be installed."""
 _TIME = re.compile(
     r"(\d{4})-?(\d\d)-?(\d\d)(?:[T ](\d\d)(?::?(\d\d)(?::?(\d\d)(?:[.,](\d+))?)?)?(?:(Z)|([+-]\d\d)(?::?(\d\d))?)?)?", re.ASCII
 )

@@ -196,7 +196,7 @@ class Provider:
             "issuer": claims.get("iss") != self.config.issuer,
             "audience": self.config.client_id not in audiences,
             "party": claims.get("azp", self.config.client_id) != self.config.client_id,
-            "end": not isinstance(claims.get("exp"), int | float) or claims["exp"] + _LEEWAY_S < self._clock_s(),
+            "end": not isinstance(claims.get("exp"), (int, float)) or claims["exp"] + _LEEWAY_S < self._clock_s(),
             "nonce": bool(nonce) and claims.get("nonce") != nonce,
             "subject": not isinstance(claims.get("sub"), str),
         }

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
+from runlake._python import HAS_FORWARDING
 from runlake.errors import SettingsError
 from runlake.names import RunName
 
@@ -32,7 +33,9 @@ class TargetMethod:
 
 
 def forwarding() -> ModuleType:
-    """The package ``runlake_forwarding``. Raises SettingsError if it is not installed."""
+    """The package ``runlake_forwarding``. Raises SettingsError if it is not installed, or cannot be."""
+    if not HAS_FORWARDING:
+        raise SettingsError("targets need Python 3.11", next_step="use the method runlog, or a newer Python")
     try:
         import runlake_forwarding
     except ImportError as error:
