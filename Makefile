@@ -16,7 +16,7 @@ install = { $(VENV)/bin/uv pip install -qq --native-tls --compile-bytecode --pyt
 	|| $(1)/bin/python -m pip install -qq $(HASHED) -r $(2); }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo logins oidc unit test test-thorough client-pythons check checkov docs lock audit browser axe nginx agents viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz mutants soak upstream
+.PHONY: help demo logins oidc unit test test-thorough client-pythons client-file check checkov docs lock audit browser axe nginx agents viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz mutants soak upstream
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -45,6 +45,11 @@ client-pythons: $(READY) ## the client's programs on each Python that is install
 		&& echo "runlake: $$($$venv/bin/python -V), click $$($$venv/bin/python -c 'import importlib.metadata as m; print(m.version("click"))')" \
 		&& RUNLAKE_CLIENT_PYTHON=$(CURDIR)/$$venv/bin/python $(PYTEST) -q -n 0 $(OF_PROGRAMS:%=client/tests/test_%.py) $(ARGS) || exit 1; done
 OF_PROGRAMS := pythons exec outcomes runs heartbeats signals children
+
+client-file: $(READY) ## the client as one file, build/runlake.pyz, for any Python from 3.9 on
+	@rm -rf build/pyz && $(VENV)/bin/uv pip install -qq --native-tls --python-version 3.9 --target build/pyz ./client
+	@rm -rf build/pyz/bin && $(RUN) -m zipapp build/pyz -m runlake_command:main -p '/usr/bin/env python3' -c -o build/runlake.pyz && chmod 755 build/runlake.pyz
+	@echo "runlake: build/runlake.pyz"
 
 check: $(READY) ## lint, format, types, documents, template
 	@$(RUN) -m ruff check .
