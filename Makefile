@@ -44,7 +44,7 @@ client-pythons: $(READY) ## the client's programs on each Python that is install
 		venv=.venv-client-$$each && { test -x $$venv/bin/runlake || { python$$each -m venv $$venv && $$venv/bin/pip install -qq ./client; } } \
 		&& echo "runlake: $$($$venv/bin/python -V), click $$($$venv/bin/python -c 'import importlib.metadata as m; print(m.version("click"))')" \
 		&& RUNLAKE_CLIENT_PYTHON=$(CURDIR)/$$venv/bin/python $(PYTEST) -q -n 0 $(OF_PROGRAMS:%=client/tests/test_%.py) $(ARGS) || exit 1; done
-OF_PROGRAMS := pythons exec outcomes runs heartbeats signals children
+OF_PROGRAMS := pythons exec outcomes runs heartbeats signals
 
 client-file: $(READY) ## the client as one file, build/runlake.pyz, for any Python from 3.9 on
 	@rm -rf build/pyz && $(VENV)/bin/uv pip install -qq --native-tls --python-version 3.9 --target build/pyz ./client
