@@ -536,7 +536,7 @@ def test_all_requests_of_a_command_are_signed(command: str, server: FakeServer, 
 def test_missing_permission_is_one_line_of_exec(server: FakeServer, signed: Settings) -> None:
     server.front = Front(forbidden={_AKID})
     result = called(
-        server, {"RUNLAKE_SPOOL_DIR": signed.spool_dir}, "exec", "--run-id", "r", "--patience", "1", "p", "--", "echo", "x"
+        server, {"RUNLAKE_SPOOL_DIR": signed.spool_dir}, "exec", "--run-id", "r", "--patience", "9", "p", "--", "echo", "x"
     )
     assert result.exit_code == 0, "that of the command"
     first, second = result.stderr.splitlines()
