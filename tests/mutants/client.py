@@ -195,7 +195,7 @@ MUTANTS = (
             "::test_refused_end_of_an_upload_is_an_error"),
         ("Files._upload", "_is_gone(error) and self._is_stored(str(created['id']))", "False",
             "S3 does not answer the second end of an upload", "::test_upload_that_an_earlier_process_completed_is_not_stored_again"),
-        ("Files._leave", "isinstance(error, RefusedError | IncompleteError)", "False",
+        ("Files._leave", "isinstance(error, (RefusedError, IncompleteError))", "False",
             "an upload that the store refuses would be tried in each repeat", "::test_upload_is_continued_only_if_it_is_the_same"),
         ("Files._is_verified", "(AccessError, UnavailableError)", "AccessError", "the file is stored, whatever a question about it ends in",
             "::test_verification_is_asked_for_again_for_as_long_as_the_caller_waits"),

@@ -43,7 +43,9 @@ def test_every_file_of_pins_has_a_lock() -> None:
 def test_make_installs_from_locks_alone() -> None:
     makefile = (PROJECT / "Makefile").read_text().replace("\\\n", "")
     installs = re.findall(r"pip install ([^|]*)", makefile)
-    assert len(installs) == 3 and all("$(HASHED) -r" in each for each in installs)
+    as_users = [each for each in installs if "./client" in each]  # for other versions of Python, whose packages no lock has
+    assert len(as_users) == 2 and len(installs) == 5
+    assert all("$(HASHED) -r" in each for each in installs if each not in as_users)
     assert "HASHED := --disable-pip-version-check --require-hashes --no-deps" in makefile
 
 
