@@ -379,7 +379,7 @@ class RunRemoval:
         return self._unregister(registration, work.counts)
 
     def _delete_last(self, work: RemovalPass, *, is_expiry: bool) -> None:
-        """Delete the last objects, and the versions of them that this makes old: the last segment of a damaged log has lines."""
+        """Delete the last objects, and the versions of them that this makes old."""
         delete_all(self._store, sorted(work.last))
         work.counts["objects"] += len(work.last)
         if work.last and not is_expiry:

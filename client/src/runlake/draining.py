@@ -21,7 +21,6 @@ from runlake.errors import RunlakeError, SettingsError
 from runlake.methoddelivery import MethodConnection, MethodDelivery
 from runlake.methods import choose_method
 from runlake.names import RunName, is_same_address, public_url
-from runlake.profiles import TOKEN_FORMS
 from runlake.settings import Settings
 from runlake.shipper import Pace, Shipper
 from runlake.spool import Spool, claim, folders_in, remove_unfinished
@@ -131,7 +130,7 @@ def drain_folder(
 def check_address(state: SpoolState, settings: Settings) -> None:
     """Raises SettingsError if the settings have a token, and not the address of the folder's server: the token may belong to another one. A
     signature is of use to the one server alone."""
-    has_token = any(getattr(settings, name) for name in TOKEN_FORMS) and settings.signer(state.url) is None
+    has_token = bool(settings.token_form) and settings.signer(state.url) is None
     if has_token and not (settings.url and is_same_address(state.url, settings.url)):
         url = public_url(state.url)
         following = (

@@ -26,7 +26,7 @@ from runlake.profiles import (
     without_address,
     without_token,
 )
-from runlake.signing import IAM, Signer, is_function_url
+from runlake.signing import IAM, Signer, is_signed
 from runlake.tokens import Token, token_from
 
 PREFIX = "RUNLAKE_"
@@ -115,7 +115,12 @@ class Settings:
 
     def token_for(self, url: str) -> Token:
         """The token of the settings, or without one that of the login at this server."""
-        return self.bearer if any(getattr(self, name) for name in TOKEN_FORMS) else LoginToken(self.login_file(url))
+        return self.bearer if self.token_form else LoginToken(self.login_file(url))
+
+    @property
+    def token_form(self) -> str:
+        """The name of the setting with a token; "" if none is set."""
+        return next((name for name in TOKEN_FORMS if getattr(self, name)), "")
 
     def login_file(self, url: str) -> LoginFile:
         """The file of the login at this server, of the profile."""
@@ -143,7 +148,7 @@ class Settings:
 
     def signer(self, url: str) -> Signer | None:
         """What signs the requests to an address; None if they have the token. A function URL takes signed requests only."""
-        return Signer(url) if self.auth == IAM or (not self.auth and is_function_url(url)) else None
+        return Signer(url) if is_signed(self.auth, url) else None
 
     def page_address(self) -> str:
         """The address with the web page, which browsers cannot sign requests for; "" if it is unknown. Raises SettingsError."""
@@ -267,13 +272,11 @@ def _drop_less_specific_tokens(layers: list[tuple[str, dict[str, Any]]]) -> None
 
 def _notices_of_unsent_tokens(settings: Settings) -> list[str]:
     """A token beside AWS credentials, which win."""
-    names = [name for name in TOKEN_FORMS if getattr(settings, name)]
-    if not names or settings.signer(settings.url) is None:
+    name = settings.token_form
+    if not name or settings.signer(settings.url) is None:
         return []
     why = f"auth is {IAM}" if settings.auth else "it is a function URL"
-    return [
-        f"the {names[0]} ({settings.origins[names[0]]}) is not sent to {public_url(settings.url)}: requests are signed, since {why}"
-    ]
+    return [f"the {name} ({settings.origins[name]}) is not sent to {public_url(settings.url)}: requests are signed, since {why}"]
 
 
 def _of_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,11 @@ def is_function_url(url: str) -> bool:
     return bool(_PUBLIC_FUNCTION_URL.search(_host_of(url)))
 
 
+def is_signed(auth: str, url: str) -> bool:
+    """Whether requests to an address are signed, with this setting ``auth``."""
+    return auth == IAM or (not auth and is_function_url(url))
+
+
 def scope_of(url: str) -> tuple[str, str]:
     """Region and service of the signatures for an address. The region is "" if the address does not name it: a domain of one's own, which only an
     API can have; or one of this machine, which is the function URL of a local stack."""

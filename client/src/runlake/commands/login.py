@@ -49,7 +49,7 @@ def login(session: Session, device: bool) -> None:
     report(f"logged in at {provider.config.host}{_as(stored)} for {public_url(settings.url)}")
     if not tokens.refresh_token:
         report(f"the issuer gave no refresh token: the login ends {_end_of(stored)}")
-    if origin := _token_setting(settings):
+    if origin := settings.token_form:
         report(f"the {origin} ({settings.origins[origin]}) takes precedence: unset it to use the login")
 
 
@@ -82,7 +82,7 @@ def whoami(session: Session, as_json: bool) -> None:
     settings = session.settings()
     url = settings.required_url()
     rows: dict[str, Any] = {"server": public_url(url)}
-    origin = _token_setting(settings)
+    origin = settings.token_form
     if settings.signer(url):
         rows["credentials"] = "of AWS: requests are signed"
     elif (token := settings.token_for(url).value()) is None:
@@ -175,8 +175,3 @@ def _end_of(login: Login) -> str:
 
 def _time_of(at_s: object) -> str:
     return time_of(int(at_s * 1000)) if isinstance(at_s, (int, float)) and 0 < at_s < time.time() + 10**9 else ""
-
-
-def _token_setting(settings: Settings) -> str:
-    """The setting with a token; "" if none is set."""
-    return next((name for name in ("token", "token_file", "token_command") if getattr(settings, name)), "")

@@ -16,7 +16,7 @@ from runlake.commands.states import outcome_with_reason, state_of
 from runlake.errors import UnavailableError
 from runlake.names import RunName, public_url
 from runlake.settings import NAMES, RUN_LOG, help_of, settings_file, settings_path
-from runlake.signing import IAM, is_function_url
+from runlake.signing import IAM, is_signed
 
 
 @click.command()
@@ -206,6 +206,6 @@ def _without_secrets(profile: Mapping[str, Any]) -> dict[str, str]:
     url, auth = str(profile.get("url", "")), str(profile.get("auth", ""))
     return {
         "url": public_url(url),
-        "auth": IAM if auth == IAM or (not auth and is_function_url(url)) else "",
+        "auth": IAM if is_signed(auth, url) else "",
         "token": next((word for name, word in forms.items() if profile.get(name)), ""),
     }
