@@ -9,6 +9,7 @@ from typing import Any
 import requests
 
 from tests.integration.stacks import PATIENCE_S, running_stack
+from tests.support.template import API_ROLES
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 RULES = [{"fqn": "svc_sales.*", "values_from": ["ssm:/sales/password", "secretsmanager:sales/db#password"]}]
@@ -43,7 +44,6 @@ def test_values_of_a_parameter_and_of_a_secret_never_reach_the_store() -> None:
 def test_the_api_function_may_read_what_is_named_and_only_then(template: dict[str, Any]) -> None:
     policy = template["Resources"]["MaskingPolicy"]
     (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
-    jobs_api = {"Fn::If": ["HasJobUrl", {"Ref": "JobApiRole"}, {"Ref": "AWS::NoValue"}]}
-    assert policy["Condition"] == "ReadsMaskingSecrets" and policy["Properties"]["Roles"] == [{"Ref": "ApiRole"}, jobs_api]
+    assert policy["Condition"] == "ReadsMaskingSecrets" and policy["Properties"]["Roles"] == API_ROLES
     assert tuple(statement["Action"]) == NAMES and statement["Resource"] == {"Ref": "MaskingSecretArns"}
     assert template["Parameters"]["MaskingSecretArns"]["Default"] == template["Parameters"]["Masking"]["Default"] == ""

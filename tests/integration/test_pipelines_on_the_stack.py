@@ -24,6 +24,7 @@ from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack, running_stack
 from tests.integration.test_workers_on_the_stack import tick
 from tests.permissions import Calls
 from tests.pipelines_harness import line
+from tests.support.template import API_ROLES
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 ALWAYS, OURS = "pipeline-files", "pipeline-files/audit"
@@ -246,9 +247,8 @@ def test_the_roles_of_pipelines_may_assume_what_is_listed_and_only_then(template
     policy = template["Resources"]["PipelineRolesPolicy"]
     (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
     assert policy["Condition"] == "AssumesPipelineRoles" and template["Parameters"]["PipelineRoles"]["Default"] == ""
-    jobs_api = {"Fn::If": ["HasJobUrl", {"Ref": "JobApiRole"}, {"Ref": "AWS::NoValue"}]}
     others = [{"Ref": role} for role in ("SweepRole", "PipelinesRole", "RunPipelinesRole")]
-    assert policy["Properties"]["Roles"] == [{"Ref": "ApiRole"}, jobs_api, *others]
+    assert policy["Properties"]["Roles"] == [*API_ROLES, *others]
     assert (statement["Action"], statement["Resource"]) == ("sts:AssumeRole", {"Ref": "PipelineRoles"})
 
 

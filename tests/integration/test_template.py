@@ -27,14 +27,12 @@ from deploy import rules as deploy_rules
 from deploy.errors import DeployError
 from deploy.stages import read_stage
 from local import job_accounts, package
-from tests.support.template import NO_PARAMETER, TABLES, parameter_name, variable_name, what_to_add
+from tests.support.template import API_ROLES, NO_PARAMETER, TABLES, parameter_name, variable_name, what_to_add
 
 Template = dict[str, Any]
 BUCKETS = {"bucket_name": "Bucket", "archive_bucket_name": "ArchiveBucket"}
 FUNCTIONS = ("APIHandler", "JobApi", "Ingest", "Compact", "Sweep", "Pipelines")
 ROLE_NAMES = {"APIHandler": "ApiRole"} | {name: f"{name}Role" for name in FUNCTIONS[1:]}
-OF_THE_API = [{"Ref": "ApiRole"}, {"Fn::If": ["HasJobUrl", {"Ref": "JobApiRole"}, {"Ref": "AWS::NoValue"}]}]
-"""The roles of both functions of the API, as policies name them."""
 
 
 def properties(template: Template, name: str) -> dict[str, Any]:
@@ -358,7 +356,7 @@ def test_permissions_for_other_systems_are_named_by_parameters(
     template: Template, name: str, role: str, actions: list[str]
 ) -> None:
     (statement,) = properties(template, f"{name}sPolicy")["PolicyDocument"]["Statement"]
-    assert properties(template, f"{name}sPolicy")["Roles"] == (OF_THE_API if role == "ApiRole" else [{"Ref": role}])
+    assert properties(template, f"{name}sPolicy")["Roles"] == (API_ROLES if role == "ApiRole" else [{"Ref": role}])
     assert statement["Action"] == actions and statement["Resource"] == {"Ref": f"{name}Arns"}
     assert template["Parameters"][f"{name}Arns"]["Default"] == "" and "Condition" in template["Resources"][f"{name}sPolicy"]
 
@@ -458,7 +456,7 @@ def test_rights_for_other_stores_are_granted_by_parameters(
         for statement in each["Properties"]["PolicyDocument"]["Statement"]
         if statement["Resource"] == {"Ref": parameter}
     ]
-    assert granted == [(OF_THE_API if role == "ApiRole" else [{"Ref": role}], actions)]
+    assert granted == [(API_ROLES if role == "ApiRole" else [{"Ref": role}], actions)]
     assert template["Parameters"][parameter]["Default"] == ""
 
 
@@ -548,7 +546,7 @@ def test_functions_of_both_entries_may_do_the_same(template: Template) -> None:
     assert properties(template, "JobApiRole") == properties(template, "ApiRole")
     for name, each in template["Resources"].items():
         if each["Type"] == "AWS::IAM::Policy" and {"Ref": "ApiRole"} in each["Properties"]["Roles"] and name != "ApiLogPolicy":
-            assert OF_THE_API == each["Properties"]["Roles"][:2], name
+            assert API_ROLES == each["Properties"]["Roles"][:2], name
     of_the_api = variables_of(template, "APIHandler")
     assert variables_of(template, "JobApi") == of_the_api | {"RUNLAKE_AUTH": "iam"}
 

@@ -7,6 +7,8 @@ from collections.abc import Collection
 TABLES = (
     "runs_table", "segments_table", "files_table", "latest_table", "listing_table", "objects_table", "pipeline_files_table", "pipelines_table",
 )  # fmt: skip
+API_ROLES = [{"Ref": "ApiRole"}, {"Fn::If": ["HasJobUrl", {"Ref": "JobApiRole"}, {"Ref": "AWS::NoValue"}]}]
+"""The roles of both functions of the API, as policies name them."""
 NO_PARAMETER = {*TABLES, "report_topic_arn", "source_coordination"}
 """Settings whose values are the stack's own resources."""
 

@@ -17,24 +17,19 @@ _VALUE = (
 _OPTION, _TO = rb"[ \t]\\{0,3}+[\"']?", rb"(?:\\{0,3}+[\"'],?)?[ \t=]{0,4}"
 """Before an option and between it and its value, also in a list of words."""
 _APART = rb"(?:\\{0,3}+[\"'],?[ \t]|[ \t=])[ \t]{0,3}"
+_USER_AND_PASSWORD = rb"[ \t](?:-[a-zA-Z]{1,8}[ \t]{1,4}){0,4}" + _VALUE
 _OPTIONS = {
     b"curl": _OPTION + rb"(?:-[a-zA-Z]{0,4}u|-U|--user|--proxy-user|(?P<cookie>-b|--cookie))" + _TO + _VALUE,
     b"wget": _OPTION + rb"--(?:http-|ftp-|proxy-)?password" + _APART + _VALUE,
-    b"mysql": _OPTION + rb"-p" + _VALUE,
-    b"mariadb": _OPTION + rb"-p" + _VALUE,
-    b"sshpass": _OPTION + rb"-p" + _TO + _VALUE,
     b"redis-cli": _OPTION + rb"(?:-a|--pass)" + _APART + _VALUE,
-    b"docker login": _OPTION + rb"-p" + _TO + _VALUE,
-    b"podman login": _OPTION + rb"-p" + _TO + _VALUE,
-    b"helm registry login": _OPTION + rb"-p" + _TO + _VALUE,
-    **dict.fromkeys((b"ldapsearch", b"ldapmodify", b"ldapadd"), _OPTION + rb"-w" + _TO + _VALUE),
-    b"bcp": _OPTION + rb"-P" + _TO + _VALUE,
-    b"sqlcmd": _OPTION + rb"-P" + _TO + _VALUE,
-    b"mongo": _OPTION + rb"-p" + _APART + _VALUE,
     b"keytool": _OPTION + rb"-(?:src|dest)?(?:store|key)pass" + _APART + _VALUE,
     b"openssl": _OPTION + rb"-pass(?:in|out)?" + _APART + rb"[\"']?pass:" + _VALUE,
-    b"beeline": _OPTION + rb"-p" + _APART + _VALUE,
-    **dict.fromkeys((b"sqlplus", b"expdp", b"impdp"), rb"[ \t](?:-[a-zA-Z]{1,8}[ \t]{1,4}){0,4}" + _VALUE),
+    **dict.fromkeys((b"mysql", b"mariadb"), _OPTION + rb"-p" + _VALUE),
+    **dict.fromkeys((b"sshpass", b"docker login", b"podman login", b"helm registry login"), _OPTION + rb"-p" + _TO + _VALUE),
+    **dict.fromkeys((b"mongo", b"beeline"), _OPTION + rb"-p" + _APART + _VALUE),
+    **dict.fromkeys((b"sqlcmd", b"bcp"), _OPTION + rb"-P" + _TO + _VALUE),
+    **dict.fromkeys((b"ldapsearch", b"ldapmodify", b"ldapadd"), _OPTION + rb"-w" + _TO + _VALUE),
+    **dict.fromkeys((b"sqlplus", b"expdp", b"impdp"), _USER_AND_PASSWORD),
 }
 _USERS = (b"curl",)
 _SLASHED = (b"sqlplus", b"expdp", b"impdp")
