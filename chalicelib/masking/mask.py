@@ -12,6 +12,7 @@ from io import BytesIO
 from itertools import chain
 from typing import NamedTuple, overload
 
+from chalicelib.masking.replacements import by_lines
 from chalicelib.masking.shapes import CONFIGURED_ORDER, MARKERS, Finders, shape_of
 from chalicelib.masking.text import Text
 
@@ -80,7 +81,7 @@ def mask(body: bytes, finders: Finders, read: Callable[[bytes], Text] = Text, *,
             quote = _quote_of(body, start)
             marker = quote + marker + quote
         if body.find(_NEWLINE, start, end) >= 0:
-            marker = _of_lines(body[start:end], marker)
+            marker = by_lines(body[start:end], marker)
         parts += body[at:start], marker
         if has_edits:
             numbers.extend((start, end, len(marker)))
@@ -131,12 +132,3 @@ def _ranked(text: Text, finders: Finders) -> Iterable[tuple[int, int, int]]:
     values = ((start, CONFIGURED_ORDER, end) for start, end in finders.values(text)) if finders.values else iter(())
     first = next(values, None)
     return heapq.merge(found, chain((first,), values)) if first else found  # a merge takes time for each finding
-
-
-def _of_lines(secret: bytes, by: bytes) -> bytes:
-    """The marker on each line of the secret, so that lines are neither lost nor joined. Blank lines and carriage returns stay."""
-    return _NEWLINE.join(_masked_line(line, by) for line in secret.split(_NEWLINE))
-
-
-def _masked_line(line: bytes, by: bytes) -> bytes:
-    return by + (b"\r" if line.endswith(b"\r") else b"") if line.strip() else line

@@ -3,7 +3,6 @@ writers commonly use, and texts under secret names in data. What else looks like
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 import sys
@@ -13,14 +12,13 @@ from html import escape
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
+from runlake._redaction.base64_forms import forms_in_base64, with_adjacent
+from runlake._redaction.replacements import by_lines, united
 from runlake._redaction.words import AWS_KEYS, KEYS, WORDS
 from runlake._words import BytesAhoCorasick
 
-_BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_")
 _NAMES = tuple(word.decode() for word in (*WORDS, *KEYS, *AWS_KEYS))
 _NAMED = "***password***"
-_FEWEST_LETTERS = 4
-"""Of base64 that is searched for."""
 
 
 class Masked(NamedTuple):
@@ -42,10 +40,10 @@ def finder(values: Iterable[bytes], mark: bytes) -> Callable[[bytes], Masked]:
     def masked(body: bytes) -> Masked:
         found = automaton.find_matches_as_indexes(body, overlapping=True)
         marks = [(start, end) for number, start, end in found if number == 0]
-        spans = sorted(_extended(body, start, end, *adjacent[number]) for number, start, end in found if number)
+        spans = [with_adjacent(body, start, end, *adjacent[number]) for number, start, end in found if number]
         parts, edits, at = [], [], 0
-        for start, end in _united(span for span in spans if not _is_within(span, marks)):
-            by = b"\n".join(_mark_of(line, mark) for line in body[start:end].split(b"\n"))
+        for start, end in united([span for span in spans if not _is_within(span, marks)]):
+            by = by_lines(body[start:end], mark)
             parts += [body[at:start], by]
             edits.append((start, end, len(by)))
             at = end
@@ -84,41 +82,9 @@ def _forms(value: bytes) -> Iterator[tuple[bytes, int, int]]:
     for each in {value, *(form.encode(errors="replace") for form in in_json | in_urls | lowered | quoted | again)}:
         yield each, 0, 0
     for each in {value, *(form.encode() for form in in_json)}:
-        yield from _in_base64(each)
-
-
-def _in_base64(value: bytes) -> Iterator[tuple[bytes, int, int]]:
-    for shift, dropped in enumerate((0, 2, 3)):
-        encoded, left = base64.b64encode(bytes(shift) + value), (shift + len(value)) % 3
-        text = encoded[dropped : len(encoded) - (0, 3, 2)[left]]
-        for each in {text, text.translate(bytes.maketrans(b"+/", b"-_"))} if len(text) >= _FEWEST_LETTERS else ():
-            yield each, min(shift, 1), min(left, 1)
-
-
-def _extended(body: bytes, start: int, end: int, before: int, after: int) -> tuple[int, int]:
-    if before and start and body[start - 1] in _BASE64:
-        start -= 1
-    if after and end < len(body) and body[end] in _BASE64:
-        end += 1
-        padding = body[end : end + 2]
-        end += len(padding) - len(padding.lstrip(b"="))
-    return start, end
+        yield from forms_in_base64(each)
 
 
 def _is_within(span: tuple[int, int], marks: Sequence[tuple[int, int]]) -> bool:
     at = bisect_right(marks, (span[0], sys.maxsize)) - 1
     return at >= 0 and span[1] <= marks[at][1]
-
-
-def _united(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    united: list[tuple[int, int]] = []
-    for start, end in spans:
-        if united and start < united[-1][1]:
-            united[-1] = united[-1][0], max(end, united[-1][1])
-        else:
-            united.append((start, end))
-    return united
-
-
-def _mark_of(line: bytes, mark: bytes) -> bytes:
-    return mark + (b"\r" if line.endswith(b"\r") else b"") if line.strip() else line

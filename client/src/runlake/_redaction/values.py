@@ -18,14 +18,14 @@ from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
+from runlake._redaction.base64_forms import with_adjacent
 from runlake._redaction.encodings import encoded_forms
 from runlake._redaction.escapes import Reading, readings
+from runlake._redaction.replacements import united
 from runlake._redaction.text import Automaton, Span, Text, occurrences
 
 WINDOW_BYTES = 1 << 16
 """Searched at once; the matches of one window are in memory."""
-_BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_")
-_MOST_PADDING = 2
 _LARGE_BYTES = 1 << 15
 _LAST_BACKSLASHES = re.compile(rb"(?:\\\\|\\(?![\"'])|%(?:25)*5[cC]|&(?:amp;)*(?:#92|#[xX]5[cC]|bsol);)*+")
 """At the end of a value. The last of an odd number before a quote belongs to the quote."""
@@ -97,22 +97,11 @@ class ValueFinder:
                 masked.append((first, last))
             elif start <= first < end:
                 if adjacent[number] != _ALONE:
-                    first, last = self._with_adjacent(body, number, first, last)
+                    first, last = with_adjacent(body, first, last, *adjacent[number])
                 spans.append((first, last))
         if masked:
             spans = [each for span in spans if (each := _beyond(span, masked))]
-        return _united(spans)
-
-    def _with_adjacent(self, body: bytes, number: int, first: int, last: int) -> Span:
-        """Extends a match by base64 characters that it shares with adjacent text, and by the padding."""
-        before, after = self._adjacent[number]
-        if before and first and body[first - 1] in _BASE64:
-            first -= 1
-        if after and last < len(body) and body[last] in _BASE64:
-            last += 1
-            padding = body[last : last + _MOST_PADDING]
-            last += len(padding) - len(padding.lstrip(b"="))
-        return first, last
+        return united(spans)
 
 
 def _beyond(span: Span, masked: Sequence[Span]) -> Span | None:
@@ -127,22 +116,6 @@ def _beyond(span: Span, masked: Sequence[Span]) -> Span | None:
             return None
         first, last = min(first, start), max(last, end)
     return first, last
-
-
-def _united(spans: list[Span]) -> list[Span]:
-    """Merges overlapping spans."""
-    spans.sort()
-    united: list[Span] = []
-    end = 0
-    for span in spans:
-        if span[0] < end:
-            if span[1] > end:
-                end = span[1]
-                united[-1] = united[-1][0], end
-        else:
-            united.append(span)
-            end = span[1]
-    return united
 
 
 def _uncovered(every: Iterable[tuple[bytes, int, int]]) -> dict[bytes, _Adjacent]:
