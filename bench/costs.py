@@ -1,8 +1,8 @@
 """Cost of logs by batch size: counted on a private stack, from the first append to the finalized log.
 
 ``python -m bench.costs`` counts and prints; ``--write`` stores the counts in docs/costs.json, from which ``python -m
-docs.generate`` writes the tables of docs/operations.md and docs/performance.md. Each AWS call of each function is recorded, so that
-LIST, reads, writes and storage classes are billed separately. Function time is the duration measured here. Takes about four
+docs.generate`` writes the tables of docs/operations.md and docs/performance.md. Each invocation and each AWS call of each function is
+recorded; DynamoDB itself counts the write units of rows and indexes. Function time is the duration measured here. Takes about four
 minutes.
 """
 
@@ -28,7 +28,7 @@ from local import control, deploy
 from local.billing import Billing, RecordingPosition
 from local.emulator import free_port
 from local.prices import Units
-from local.recording import recording
+from local.recording import metering
 
 PAGE = Path(__file__).parents[1] / "docs" / "costs.json"
 LINE_BYTES = 100
@@ -50,7 +50,9 @@ SHAPES = {
     "64 KiB": Shape(655, 60, alone=True),
     "1 MiB": Shape(10_485, 12, alone=True),
 }
-_LOGS = "/v1/services/ingestionPipelines/logs/cost.of.logs"
+_FQN = "cost.of.logs"
+_LOGS = f"/v1/services/ingestionPipelines/logs/{_FQN}"
+HEARTBEATS = 20
 _PATIENCE_S = 120.0
 _CALM_POLLS, _POLL_S = 3, 0.2
 Stack = Mapping[str, Any]
@@ -67,17 +69,31 @@ def counted(stack: Stack, recorded: Billing, name: str, shape: Shape) -> dict[st
         cookie = _append(url, body, cookie)
         if shape.alone:
             _wait_until_quiet(stack)
-    _wait_until_printed(stack, recorded, start, shape.batches)
+    _wait_until_printed(stack, recorded, start)
     appended = {name: +units for name, units in recorded.units_since(start).items() if +units}
     _tick(stack, "compact")
     _post(f"{url}/close", b"", cookie)
     _wait_until_quiet(stack)
     _tick(stack, "pipelines")
-    _wait_until_printed(stack, recorded, start, shape.batches + 1)
+    _wait_until_printed(stack, recorded, start)
     everything = {name: +units for name, units in recorded.units_since(start).items() if +units}
     finished = {by: _minus(units, appended.get(by, Counter())) for by, units in everything.items()}
     finished = {name: units for name, units in finished.items() if units}
     return {"bytes": len(body) * shape.batches, "appends": shape.batches, "appended": appended, "finished": finished}
+
+
+def counted_heartbeats(stack: Stack, recorded: Billing) -> dict[str, Any]:
+    """Billed units of the API for heartbeats of a running run."""
+    _append(f"{stack['api_url']}{_LOGS}/silent", "one line\n", {})
+    _wait_until_quiet(stack)
+    start = recorded.now()
+    url = f"{stack['api_url']}/v1/events/{_FQN}/silent/heartbeat"
+    for _ in range(HEARTBEATS):
+        with urlopen(Request(url, b"", method="PUT"), timeout=60) as answer:
+            if not json.load(answer)["recorded"]:
+                raise RuntimeError("a heartbeat was not recorded")
+    _wait_until_printed(stack, recorded, start)
+    return {"heartbeats": HEARTBEATS, "sent": {name: +units for name, units in recorded.units_since(start).items() if +units}}
 
 
 def _minus(all_units: Units, some: Units) -> dict[str, float]:
@@ -106,13 +122,13 @@ def _wait_until_quiet(stack: Stack) -> None:
             time.sleep(_POLL_S)
 
 
-def _wait_until_printed(stack: Stack, recorded: Billing, start: RecordingPosition, requests: int) -> None:
-    """Wait until no work is left and CloudWatch Logs has the lines of all requests."""
+def _wait_until_printed(stack: Stack, recorded: Billing, start: RecordingPosition) -> None:
+    """Wait until no work is left and CloudWatch Logs has the lines of all invocations."""
     _wait_until_quiet(stack)
     give_up = time.monotonic() + _PATIENCE_S
-    while recorded.units_since(start)["api"]["API requests"] < requests:
+    while not recorded.has_lines_since(start):
         if time.monotonic() > give_up:
-            raise TimeoutError(f"lines of requests are missing: {requests}")
+            raise TimeoutError("lines of invocations are missing")
         time.sleep(_POLL_S)
 
 
@@ -135,13 +151,14 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="runlake-costs-") as folder:
         calls = Path(folder) / "calls.jsonl"
         try:
-            with patch.dict(os.environ, recording(calls)):
+            with patch.dict(os.environ, metering(calls)):
                 stack = control.up(port, quiet, private=True)
             recorded = Billing(stack, calls)
-            shapes = {name: counted(stack, recorded, name, shape) for name, shape in SHAPES.items()}
+            counts: dict[str, Any] = {"shapes": {name: counted(stack, recorded, name, shape) for name, shape in SHAPES.items()}}
+            counts |= {"silent": counted_heartbeats(stack, recorded)}
         finally:
             control.down(port)
-    text = json.dumps({"measured": measured_at(), "shapes": shapes} if arguments.write else shapes, indent=1) + "\n"
+    text = json.dumps({"measured": measured_at(), **counts}, indent=1) + "\n"
     if arguments.write:
         PAGE.write_text(text)
     sys.stdout.write(text)

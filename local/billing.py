@@ -1,67 +1,64 @@
-"""What AWS would bill for a stack's functions, from their recorded calls and printed lines."""
+"""What AWS would bill for a stack's functions, from their recorded invocations and calls and the bytes that they print."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from local import deploy
-from local.prices import LOG_EVENT_BYTES, PLATFORM_LOG_BYTES, Units, billed
-
-_INDEX_UNITS = {"RunsTable": 3}
-"""A run's row has two indexes. The activity index is keyed by time, so an update deletes one entry and puts another."""
+from local.prices import LOG_EVENT_BYTES, PLATFORM_LOG_BYTES, Row, Units, billed
 
 
 @dataclass(frozen=True)
 class RecordingPosition:
-    """Offsets into the recorded calls and into the printed lines of each function."""
+    """Offsets into the recording and into the printed lines of each function."""
 
     offset: int = 0
-    printed: Mapping[str, int] | None = None
+    printed: Mapping[str, int] = field(default_factory=dict)
 
 
 class Billing:
-    """Counts billed units of a stack whose functions record their calls to ``calls`` (``local.recording``)."""
+    """Counts billed units of a stack whose functions record to ``usage`` (``local.recording.metering``)."""
 
-    def __init__(self, stack: Mapping[str, Any], calls: Path) -> None:
-        self._stack, self._calls = stack, calls
-        calls.touch()
+    def __init__(self, stack: Mapping[str, Any], usage: Path) -> None:
+        self._stack, self._usage = stack, usage
+        usage.touch()
 
     def now(self) -> RecordingPosition:
         """The current end of the recording."""
-        return RecordingPosition(self._calls.stat().st_size, {name: len(texts) for name, texts in self._messages().items()})
+        return RecordingPosition(self._usage.stat().st_size, {name: len(texts) for name, texts in self._messages().items()})
 
     def units_since(self, start: RecordingPosition) -> dict[str, Units]:
         """Billed units by function since a position."""
-        units = {name: billed(calls, self._index_units) for name, calls in self._calls_since(start.offset).items()}
+        units = {name: billed(rows, self._memory_gb[name]) for name, rows in self._rows_since(start.offset).items()}
         for name, texts in self._messages().items():
-            _add_invocations(units[name], name, texts[(start.printed or {}).get(name, 0) :], self._memory_gb[name])
+            units[name]["bytes of own log lines"] += _log_bytes(texts[start.printed.get(name, 0) :], units[name]["function calls"])
         return units
 
-    def _calls_since(self, offset: int) -> dict[str, list[dict[str, Any]]]:
-        calls: dict[str, list[dict[str, Any]]] = {name: [] for name in self._stack["functions"]}
+    def has_lines_since(self, start: RecordingPosition) -> bool:
+        """Whether CloudWatch Logs has the lines of all invocations since a position: Lambda's report is an invocation's last line."""
+        invoked = {name: sum("invocation" in row for row in rows) for name, rows in self._rows_since(start.offset).items()}
+        messages = self._messages()
+        return all(
+            sum(text.startswith("REPORT ") for text in messages[name][start.printed.get(name, 0) :]) >= count
+            for name, count in invoked.items()
+        )
+
+    def _rows_since(self, offset: int) -> dict[str, list[Row]]:
+        rows: dict[str, list[Row]] = {name: [] for name in self._stack["functions"]}
         names = {deployed: name for name, deployed in self._stack["functions"].items()}
-        with open(self._calls) as lines:
+        with open(self._usage) as lines:
             lines.seek(offset)
             for line in lines:
-                call = json.loads(line)
-                if call["by"] in names:
-                    calls[names[call["by"]]].append(call)
-        return calls
-
-    @cached_property
-    def _index_units(self) -> dict[str, int]:
-        return {self._deployed(name): units for name, units in _INDEX_UNITS.items()}
-
-    def _deployed(self, logical: str) -> str:
-        with closing(deploy.client("cloudformation", self._stack["aws_endpoint_url"])) as cloudformation:
-            resource = cloudformation.describe_stack_resource(StackName=self._stack["stack_name"], LogicalResourceId=logical)
-        return str(resource["StackResourceDetail"]["PhysicalResourceId"])
+                row = json.loads(line)
+                if row["by"] in names:
+                    rows[names[row["by"]]].append(row)
+        return rows
 
     @cached_property
     def _memory_gb(self) -> dict[str, float]:
@@ -82,15 +79,7 @@ class Billing:
             }
 
 
-def _add_invocations(units: Units, name: str, texts: list[str], memory_gb: float) -> None:
-    """An invocation with many metric values prints several lines of metrics; only the last one has a duration."""
-    printed = [json.loads(text) for text in texts if text.startswith('{"_aws"')]
-    done = [each for each in printed if "duration_ms" in each]
+def _log_bytes(texts: list[str], invocations: int) -> int:
+    """Bytes of a function's own lines, and of Lambda's for each invocation, which the emulator writes otherwise."""
     own = [text for text in texts if text.startswith("{")]
-    units["function calls"] += len(done)
-    units["function time, GB-seconds"] += sum(each["duration_ms"] for each in done) / 1000 * memory_gb
-    units["bytes of own log lines"] += sum(len(text.encode()) + LOG_EVENT_BYTES for text in own) + PLATFORM_LOG_BYTES * len(done)
-    if name == "api":
-        units["API requests"] += len(done)
-    if name == "ingest":
-        units["SQS requests"] += 2 * len(done)  # one receive and one delete
+    return sum(len(text.encode()) + LOG_EVENT_BYTES for text in own) + PLATFORM_LOG_BYTES * invocations

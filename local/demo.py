@@ -33,12 +33,12 @@ from local.demo_archive import archive_table, latest
 from local.deploy import client
 from local.emulator import free_port
 from local.prices import PRICES, Units, dollars
-from local.recording import recording, set_ahead
+from local.recording import metering, set_ahead
 from local.state import INTERRUPTED, PATIENCE_S, LocalError
 
 JOB_S = 14.0
 KILL_AFTER_S = 7.0
-CALLS = "calls.jsonl"
+USAGE = "usage.jsonl"
 KILL_AFTER_BYTES = 20_000
 AHEAD_S = 62  # the demo's stack seals a run that was idle for a minute
 _LOGS = "/v1/services/ingestionPipelines/logs"
@@ -66,9 +66,9 @@ class Demo:
     jobs: list[Job] = field(default_factory=list)
 
     @property
-    def calls(self) -> Path:
-        """File with the recorded AWS calls of the functions."""
-        return self.folder / CALLS
+    def usage(self) -> Path:
+        """File with what AWS would bill for the functions."""
+        return self.folder / USAGE
 
     @property
     def runs(self) -> list[tuple[str, str]]:
@@ -101,7 +101,7 @@ def main() -> int:
     try:
         with (
             tempfile.TemporaryDirectory() as folder,
-            patch.dict(os.environ, recording(Path(folder) / CALLS)),
+            patch.dict(os.environ, metering(Path(folder) / USAGE)),
             _stack(arguments.port or free_port(), keep=arguments.keep) as stack,
         ):
             exact = _show(Demo(stack, Path(folder)))
@@ -325,7 +325,7 @@ def _show_archive(demo: Demo) -> bool:
 
 def _show_bill(demo: Demo) -> None:
     _title("10. Cost on AWS", "AWS's charges for the functions' calls, at list prices (us-east-1)")
-    units = sum(Billing(demo.stack, demo.calls).units_since(RecordingPosition()).values(), Units())
+    units = sum(Billing(demo.stack, demo.usage).units_since(RecordingPosition()).values(), Units())
     table = Table("what", "count", "dollars for a million", "dollars")
     for name, price in PRICES.items():
         table.add_row(name, f"{units[name]:,.0f}", f"{price:g}", f"{dollars({name: units[name]}):.6f}")

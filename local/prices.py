@@ -5,9 +5,8 @@ Sources: the pricing pages of API Gateway, Lambda, S3, DynamoDB, SNS, SQS and Cl
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from glue_jobs.job_runtime.prices import DYNAMODB_READS, DYNAMODB_WRITES, S3_READS, S3_WRITES
@@ -40,13 +39,12 @@ PRICES = {
 }
 _S3_FREE = frozenset({"DeleteObject", "DeleteObjects", "AbortMultipartUpload"})
 _S3_READS = frozenset({"GetObject", "HeadObject"})
-_CREATES = frozenset({"PutObject", "CopyObject", "CompleteMultipartUpload"})
-_WRITE_UNIT_BYTES, _READ_UNIT_BYTES = 1024, 4096
-_ITEM_WRITES = {"PutItem": "Item", "UpdateItem": "ExpressionAttributeValues", "DeleteItem": "Key"}
-_IN_TRANSACTION = {"Put": "Item", "Update": "ExpressionAttributeValues", "Delete": "Key", "ConditionCheck": "Key"}
+_READ_UNIT_BYTES, SNS_REQUEST_BYTES, SQS_RECEIVED_AT_ONCE = 4096, 64 * 1024, 10
+_TRANSACTION = "TransactWriteItems"
+_WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", _TRANSACTION})
 Units = Counter[str]
-Call = Mapping[str, Any]
-"""One recorded call: ``service``, ``operation``, ``parameters``."""
+Row = Mapping[str, Any]
+"""A recorded call (``service``, ``operation``, ``status`` …) or invocation (``invocation``, ``ms``) of a function."""
 
 
 def dollars(counts: Mapping[str, float]) -> float:
@@ -54,63 +52,69 @@ def dollars(counts: Mapping[str, float]) -> float:
     return sum(count * PRICES[name] for name, count in counts.items()) / 1e6
 
 
-def billed(calls: Iterable[Call], index_units: Mapping[str, int]) -> Units:
-    """Billed units of calls of S3, DynamoDB and SNS, and the SQS messages that S3 sends for new objects.
+def billed(rows: Iterable[Row], memory_gb: float) -> Units:
+    """Billed units of a function's recorded calls of S3, DynamoDB and SNS, and of its invocations (``local.recording``).
 
-    ``index_units``: write units of a table's indexes for each write of a row.
+    A call that AWS refused (4xx) is billed, one that failed (5xx) is not. ``memory_gb``: memory of the function.
     """
     units: Units = Counter()
-    for call in calls:
-        match call["service"]:
-            case "s3":
-                _add_s3(units, call)
-            case "dynamodb":
-                _add_dynamodb(units, call, index_units)
-            case "sns":
-                units["SNS reports"] += len(call["parameters"].get("PublishBatchRequestEntries", [None]))
+    for row in rows:
+        if "invocation" in row:
+            _add_invocation(units, row, memory_gb)
+        elif row["status"] and row["status"] < 500:
+            _OF_SERVICES.get(row["service"], _add_nothing)(units, row)
     return units
 
 
-def _add_s3(units: Units, call: Call) -> None:
-    operation = call["operation"]
-    if operation in _S3_FREE:
+def _add_invocation(units: Units, row: Row, memory_gb: float) -> None:
+    """Lambda's pollers receive and delete at most ten messages at once, however large the batch is."""
+    invocation = row["invocation"]
+    units["function calls"] += 1
+    units["function time, GB-seconds"] += row["ms"] / 1000 * memory_gb
+    if invocation["from"] == "gateway":
+        units["API requests"] += 1
+    if invocation["from"] == "queue":
+        units["SQS requests"] += invocation["sent"]
+        units["SQS requests"] += _pieces(invocation["received"], SQS_RECEIVED_AT_ONCE)
+        units["SQS requests"] += _pieces(invocation["deleted"], SQS_RECEIVED_AT_ONCE)
+
+
+def _pieces(count: int, at_most: int) -> int:
+    return -(-count // at_most)
+
+
+def _add_nothing(units: Units, row: Row) -> None:
+    """A service whose calls cost nothing by themselves."""
+
+
+def _add_s3(units: Units, row: Row) -> None:
+    if row["operation"] in _S3_FREE:
         return
-    if operation in _S3_READS:
+    if row["operation"] in _S3_READS:
         units["S3 GET, HEAD"] += 1
-    elif call["parameters"].get("StorageClass", "STANDARD") != "STANDARD":
+    elif row["class"] != "STANDARD":
         units["S3 writes to STANDARD_IA"] += 1
     else:
         units["S3 PUT, copy, LIST"] += 1
-    if operation in _CREATES:
-        units["SQS requests"] += 1  # S3's notification; receiving and deleting are counted as the function's calls
 
 
-def _add_dynamodb(units: Units, call: Call, index_units: Mapping[str, int]) -> None:
-    operation, parameters = call["operation"], call["parameters"]
-    if operation in _ITEM_WRITES:
-        units["DynamoDB write units"] += _write_units(parameters, _ITEM_WRITES[operation], index_units)
-    elif operation == "BatchWriteItem":
-        for table, requests in parameters["RequestItems"].items():
-            for request in requests:
-                body = request.get("PutRequest") or request["DeleteRequest"]
-                units["DynamoDB write units"] += _write_units(
-                    {"TableName": table, **body}, "Item" if "Item" in body else "Key", index_units
-                )
-    elif operation == "TransactWriteItems":
-        for item in parameters["TransactItems"]:
-            ((kind, body),) = item.items()
-            units["DynamoDB write units"] += 2 * _write_units(body, _IN_TRANSACTION[kind], index_units)
-    else:
-        units["DynamoDB read units"] += _read_units(operation, parameters)
+def _add_dynamodb(units: Units, row: Row) -> None:
+    """DynamoDB's own count of a call. A refused one has none: it costs as a row of 1 KB."""
+    writes = row["operation"] in _WRITES
+    capacity = row.get("capacity")
+    if capacity is None:
+        units["DynamoDB write units" if writes else "DynamoDB read units"] += 2 if row["operation"] == _TRANSACTION else 1
+        return
+    tables = capacity if isinstance(capacity, list) else [capacity]
+    count = sum(table["CapacityUnits"] for table in tables)
+    if writes:
+        units["DynamoDB write units"] += count
+    else:  # the emulator counts a read as one row, whatever it returns
+        units["DynamoDB read units"] += count * max(1, _pieces(row["bytes"], _READ_UNIT_BYTES))
 
 
-def _write_units(parameters: Mapping[str, Any], part: str, index_units: Mapping[str, int]) -> int:
-    size = len(json.dumps(parameters.get(part, {}), default=repr))  # an upper bound: includes types and punctuation
-    return -(-size // _WRITE_UNIT_BYTES) + index_units.get(parameters["TableName"], 0)
+def _add_sns(units: Units, row: Row) -> None:
+    units["SNS reports"] += _pieces(row["bytes"], SNS_REQUEST_BYTES)
 
 
-def _read_units(operation: str, parameters: Mapping[str, Any]) -> int:
-    """One unit for a consistent read or a query of up to 4 KB; one for each key of a batch."""
-    if operation == "BatchGetItem":
-        return sum(len(each["Keys"]) for each in parameters["RequestItems"].values())
-    return 1
+_OF_SERVICES: dict[str, Callable[[Units, Row], None]] = {"s3": _add_s3, "dynamodb": _add_dynamodb, "sns": _add_sns}

@@ -1,4 +1,4 @@
-"""Records the AWS calls of processes, one line of JSON each, for tests of roles and for costs."""
+"""Records the AWS calls of processes for tests of roles, and what AWS would bill for them, one line of JSON each."""
 
 from __future__ import annotations
 
@@ -11,8 +11,17 @@ HOOK = Path(__file__).parent / "hook"
 
 def recording(path: Path) -> dict[str, str]:
     """Environment variables that make a process and its children append their calls to ``path``."""
+    return {"RECORDED_CALLS": str(path), **_hooked()}
+
+
+def metering(path: Path) -> dict[str, str]:
+    """Environment variables that make functions append their invocations and what their calls consume to ``path``."""
+    return {"RECORDED_USAGE": str(path), **_hooked()}
+
+
+def _hooked() -> dict[str, str]:
     paths = [str(HOOK), *(each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each not in ("", str(HOOK)))]
-    return {"PYTHONPATH": os.pathsep.join(paths), "RECORDED_CALLS": str(path)}
+    return {"PYTHONPATH": os.pathsep.join(paths)}
 
 
 def set_ahead(functions: Any, name: str, seconds: int) -> None:

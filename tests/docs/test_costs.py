@@ -9,7 +9,7 @@ import pytest
 from bench.costs import LINE_BYTES, SHAPES
 from docs import costs
 from docs.generate import DOCS
-from local.prices import PRICES, billed, dollars
+from local.prices import PRICES, dollars
 from tests.docs.pages import rows, section
 
 COUNTED = costs.shapes()
@@ -64,27 +64,6 @@ def test_page_compares_with_cloudwatch_logs() -> None:
     assert [row[0] for row in compared if len(row) == 7] == list(SHAPES)
     for _, *_, total, times in (row for row in compared if len(row) == 7):
         assert float(times) == pytest.approx(float(total.strip("*")) / 0.5, abs=0.01)
-
-
-def test_recorded_calls_become_billed_units() -> None:
-    def call(service: str, operation: str, **parameters: object) -> dict[str, object]:
-        return {"service": service, "operation": operation, "parameters": parameters}
-
-    row = {"TableName": "runs", "Item": {"text": {"S": "x" * 1500}}}
-    units = billed(
-        [
-            call("s3", "PutObject"), call("s3", "ListObjectsV2"), call("s3", "HeadObject"), call("s3", "DeleteObject"),
-            call("s3", "CompleteMultipartUpload", StorageClass="STANDARD_IA"),
-            call("dynamodb", "PutItem", **row), call("dynamodb", "TransactWriteItems", TransactItems=[{"Put": {**row, "TableName": "files"}}]),
-            call("dynamodb", "Query"), call("dynamodb", "BatchGetItem", RequestItems={"files": {"Keys": [1, 2, 3]}}),
-            call("sns", "PublishBatch", PublishBatchRequestEntries=[1, 2]), call("sns", "Publish"),
-        ],
-        {"runs": 3},
-    )  # fmt: skip
-    assert units == {
-        "S3 PUT, copy, LIST": 2, "S3 GET, HEAD": 1, "S3 writes to STANDARD_IA": 1, "SQS requests": 2,
-        "DynamoDB write units": 2 + 3 + 2 * 2, "DynamoDB read units": 1 + 3, "SNS reports": 3,
-    }  # fmt: skip
 
 
 def test_goal_of_a_tenth_is_missed() -> None:
