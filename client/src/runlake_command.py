@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-
-from runlake_signals import leave_process_1
+from runlake_signals import run_process
 
 
 def main() -> None:
-    """Run the command line. Exits with 130 after an interrupt that it does not handle itself."""
-    try:
-        leave_process_1()
-        from runlake.__main__ import main as run  # imports httpx, click and more, for some tenths of a second
+    """Run the command line, in a process of its own."""
+    run_process(_run)
 
-        run()
-    except KeyboardInterrupt:
-        sys.stderr.write("runlake: interrupted\n")
-        sys.exit(130)
+
+def _run() -> None:
+    from runlake.__main__ import main as run  # imports click and more, for some hundredths of a second
+
+    run()
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
-"""Signals of ``runlake exec``, and process 1 of a container. It imports only what the interpreter has loaded: it is ready in milliseconds."""
+"""The process of the command: its signals and its end. It imports only what the interpreter has loaded: it is ready in milliseconds."""
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
+import sys
+from collections.abc import Callable
 
 ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 PASSED_ON = ENDING | {signal.SIGUSR1, signal.SIGUSR2}
@@ -16,7 +19,42 @@ def is_typed(received: signal.struct_siginfo) -> bool:
     return received.si_code > 0 and not is_alone
 
 
-def leave_process_1() -> None:
+def run_process(run: Callable[[], None]) -> None:
+    """Run the command line, which raises SystemExit. Exits with 130 after an interrupt that it does not handle itself."""
+    _leave_process_1()
+    end = _End()
+    try:
+        run()
+    except KeyboardInterrupt:
+        sys.stderr.write("runlake: interrupted\n")
+        end.code = 130
+        sys.exit(130)
+    except SystemExit as error:
+        end.code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        raise
+
+
+class _End:
+    """Ends the process after all other functions of ``atexit``, at once.
+
+    A thread may be in OpenSSL, without the interpreter's lock. To end as usual is to call the functions of C libraries first, and that of OpenSSL
+    frees what the thread uses: the process would be killed by SIGSEGV in place of its exit code.
+    """
+
+    def __init__(self) -> None:
+        self.code = 1  # of a traceback
+        atexit.register(self)
+
+    def __call__(self) -> None:
+        try:
+            for stream in filter(None, (sys.stdout, sys.stderr)):
+                stream.flush()
+        except (OSError, ValueError):
+            return  # the interpreter reports it
+        os._exit(self.code)
+
+
+def _leave_process_1() -> None:
     """Process 1 ignores signals without a handler, and inherits the orphans of the container. So it forks: the child returns from here, and
     process 1 passes signals on to it, reaps, and exits with its exit code (128 + N after signal N). In any other process nothing happens."""
     if os.getpid() != 1:

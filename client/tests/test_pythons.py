@@ -54,12 +54,15 @@ _EXIT_CODES: dict[tuple[str, ...], int] = {
     ("drain",): 0,
 }
 _EACH_IN_A_FORK = """
-import json, os, sys
+import ctypes, json, os, sys
 import runlake_command, runlake.__main__
+libc = ctypes.CDLL(None)
+libc.__cxa_atexit(libc.abort, None, None)  # kills a process that ends as OpenSSL must not, while a thread may be in it
 for sys.argv[1:] in json.loads(sys.argv[1]):
     if not (child := os.fork()):
         runlake_command.main()
     print("code", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+os._exit(0)
 """
 
 

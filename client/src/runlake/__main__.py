@@ -34,7 +34,7 @@ from runlake.commands.session import Group, Session
 from runlake.commands.suggestions import suggested_command, suggested_options
 from runlake.commands.times import Seconds
 from runlake.errors import AccessError, ApiError, NotFoundError, RunlakeError, SettingsError, UnavailableError
-from runlake_signals import leave_process_1
+from runlake_signals import run_process
 
 _FAILED = 2
 _INTERRUPTED = 130
@@ -191,8 +191,7 @@ for _command in (dead_letters.dead, pipeline_files.list_files, pipeline_files.ca
 
 
 def main() -> None:
-    """The entry point. If the reader of stdout closes the pipe, it exits silently with 128 + SIGPIPE, as other filters do."""
-    leave_process_1()
+    """The command line. If the reader of stdout closes the pipe, it exits silently with 128 + SIGPIPE, as other filters do."""
     try:
         runlake(prog_name="runlake")
     except BrokenPipeError:
@@ -201,4 +200,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_process(main)
