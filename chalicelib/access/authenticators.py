@@ -3,7 +3,7 @@ request bypasses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -59,11 +59,14 @@ class TrustedIssuer:
     scope_prefix: str = ""
     groups: str = ""
 
-    def grants_of(self, claims: Mapping[str, Any], policy: Policy) -> Grants:
-        """The grants of a token itself, and those that the policy has for its groups."""
+    def grants_of(self, claims: Mapping[str, Any]) -> Grants:
+        """The grants of a token itself."""
+        return Grants.parse(claims.get(self.claim), self.scope_prefix)
+
+    def groups_of(self, claims: Mapping[str, Any]) -> Sequence[str]:
+        """The names of a token's groups in the policy."""
         listed = claims.get(self.groups) if self.groups else None
-        groups = [self.prefix + each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
-        return Grants.parse(claims.get(self.claim), self.scope_prefix) | policy.grants_of_groups(groups)
+        return [self.prefix + each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,8 @@ class TokenAuthenticator:
         issuer, claims = self._verified(token_of(credentials.authorization))
         name, token_id, policy = self._name(issuer, claims), str(claims.get("jti") or ""), self.policy()
         _check_denied(policy, name, token_id)
-        grants = issuer.grants_of(claims, policy) | policy.grants_of(name, is_signer=False)
+        groups = [each for each in issuer.groups_of(claims) if not self._is_of_another(issuer, each)]
+        grants = issuer.grants_of(claims) | policy.grants_of_groups(groups) | policy.grants_of(name, is_signer=False)
         return Principal(name, Kind.TOKEN, grants, token_id)
 
     def identify(self, credentials: Credentials) -> str:
@@ -103,10 +107,14 @@ class TokenAuthenticator:
         return issuer
 
     def _name(self, issuer: TrustedIssuer, claims: Mapping[str, Any]) -> str:
-        subject = str(claims["sub"])
-        if not issuer.prefix and any(each.prefix and subject.startswith(each.prefix) for each in self.issuers.values()):
+        name = issuer.prefix + str(claims["sub"])
+        if self._is_of_another(issuer, name):
             raise UnauthenticatedError("the token's sub begins with the prefix of another issuer")
-        return issuer.prefix + subject
+        return name
+
+    def _is_of_another(self, issuer: TrustedIssuer, name: str) -> bool:
+        """Whether a name of an issuer's principal or group spells one of another issuer. No prefix begins another one."""
+        return not issuer.prefix and any(each.prefix and name.startswith(each.prefix) for each in self.issuers.values())
 
 
 @dataclass(frozen=True, slots=True)

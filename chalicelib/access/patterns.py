@@ -4,7 +4,7 @@ themselves.
 Matching is case-sensitive and linear in the length of the name for any pattern: the pieces between stars are searched from left to right,
 each after the previous one, without backtracking.
 
-ARNs of principals are matched part by part, since callers choose some of the parts: see ``matches_principal``.
+ARNs of principals are matched part by part, since callers choose some of the parts: see ``matches_arn``.
 """
 
 from __future__ import annotations
@@ -36,19 +36,25 @@ def matches(pattern: str, name: str) -> bool:
 
 
 def matches_principal(pattern: str, principal: str, *, is_signer: bool) -> bool:
-    """Whether a policy's pattern matches a principal: a token's name, or with ``is_signer`` the ARN of a verified signature.
+    """Whether a pattern that grants matches a principal: a token's name, or with ``is_signer`` the ARN of a verified signature.
 
-    A pattern of ARNs matches only signers, and a token's name that spells an ARN only ``*``, which matches every principal.
-
-    In an ARN a ``*`` does not match slashes. The ARN of an assumed role, ``arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION``, ends in a
-    session name that the caller chooses. A pattern for a role, ``…:assumed-role/ROLE``, matches all its sessions, and no session name
-    makes a role match as another one.
+    Grants match by kind. A pattern that begins with ``arn:`` matches signers alone, any other one tokens alone, and no name of a token that
+    spells an ARN. ``*`` matches every principal.
     """
     if pattern == ANY:
         return True
-    if not is_signer:
-        return not principal.startswith(_ARN) and matches(pattern, principal)
-    pattern_parts, parts = pattern.split("/"), principal.split("/")
+    if is_signer:
+        return pattern.startswith(_ARN) and matches_arn(pattern, principal)
+    return not principal.startswith(_ARN) and matches(pattern, principal)
+
+
+def matches_arn(pattern: str, arn: str) -> bool:
+    """Whether a pattern matches an ARN part by part: a ``*`` does not match slashes.
+
+    The ARN of an assumed role, ``arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION``, ends in a session name that the caller chooses. A pattern
+    for a role, ``…:assumed-role/ROLE``, matches all its sessions, and no session name makes a role match as another one.
+    """
+    pattern_parts, parts = pattern.split("/"), arn.split("/")
     if parts[0].endswith(_ASSUMED_ROLE) and len(pattern_parts) == _PARTS_OF_A_ROLE:
         parts = parts[:_PARTS_OF_A_ROLE]
     return len(pattern_parts) == len(parts) and all(map(matches, pattern_parts, parts))

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chalicelib.access.grants import Grants, Scope
-from chalicelib.access.patterns import ANY, MAX_PATTERN_CHARS, matches, matches_principal
+from chalicelib.access.patterns import ANY, MAX_PATTERN_CHARS, matches, matches_arn, matches_principal
 from chalicelib.errors import IdentityUnavailableError
 
 _KNOWN = frozenset(scope.value for scope in Scope)
@@ -65,9 +65,7 @@ class Policy:
         as an ARN, or as plain text."""
         if token_id and token_id in self.denied_token_ids:
             return True
-        return any(
-            matches_principal(pattern, principal, is_signer=True) or matches(pattern, principal) for pattern in self.denied_subjects
-        )
+        return any(matches_arn(pattern, principal) or matches(pattern, principal) for pattern in self.denied_subjects)
 
 
 def _granted(entries: object) -> tuple[tuple[str, Grants], ...]:

@@ -17,7 +17,12 @@ _SCP = {"jwt_claim": "scp"}
 _GROUPS = {"jwt_groups_claim": "groups"}
 _POLICY = {
     "principals": {"oncall": {"logs:read": ["svc.b"]}},
-    "groups": {"oncall": {"logs:read": ["svc.a"]}, "team-*": {"logs:write": ["svc.*"]}, "*-leads": {"logs:read": ["svc.a"]}},
+    "groups": {
+        "oncall": {"logs:read": ["svc.a"]},
+        "team-*": {"logs:write": ["svc.*"]},
+        "*-leads": {"logs:read": ["svc.a"]},
+        "people:night": {"logs:read": ["svc.a"]},
+    },
 }
 PEOPLE = {
     "issuer": "https://people.test/", "audience": "*", "jwks_url": "https://people.test/keys", "prefix": "people:", "groups": "roles",
@@ -58,6 +63,9 @@ CLAIMS: dict[str, tuple[int, dict[str, Any], dict[str, Any]]] = {
     "a group with the name of a principal": (403, {}, {"sub": "team-leads"}),
     "a principal with the name of a group": (403, _GROUPS, {"sub": "oncall"}),
     "a group of another issuer": (403, {}, {"iss": PEOPLE["issuer"], "roles": ["oncall"]}),
+    "a group of another issuer with its prefix": (200, {}, {"iss": PEOPLE["issuer"], "roles": ["night"]}),
+    "a group that spells one of another issuer": (403, _GROUPS, {"groups": ["people:night"]}),
+    "a group that spells one of another issuer by a pattern": (403, _GROUPS, {"groups": ["people:shop-leads"]}),
     "a group of another issuer by a pattern": (200, {}, {"iss": PEOPLE["issuer"], "roles": ["leads", "shop-leads"]}),
 }
 

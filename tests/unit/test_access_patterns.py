@@ -90,6 +90,12 @@ STS = "arn:aws:sts::111122223333:assumed-role"
         ("arn:aws:iam::111122223333:user/*", "arn:aws:iam::111122223333:user/bob", True),
         ("arn:aws:iam::111122223333:user/*", "arn:aws:iam::111122223333:user/team/bob", False),
         ("sales-*", "sales-etl/nightly", False),
+        ("*:assumed-role/etl", f"{STS}/etl/x", False),  # a pattern of tokens' names
+        ("*/deploy", f"{STS}/deploy/x", False),
+        ("*/ann@example.com", "arn:aws:iam::999999999999:user/ann@example.com", False),
+        ("a*:user/bob", "arn:aws:iam::111122223333:user/bob", False),
+        ("*root", "arn:aws:iam::111122223333:root", False),
+        ("arn:*root", "arn:aws:iam::111122223333:root", True),
     ],
 )
 def test_arn_of_a_principal_matches_by_role(pattern: str, principal: str, expected: bool) -> None:
@@ -138,10 +144,11 @@ def denying(**denied: list[str]) -> Policy:
         (f"{STS}/intern/anything", "", True),
         (f"{STS}/internal/anything", "", False),
         (f"{STS}/other/bad-session", "", True),
+        (f"{STS}/guest/anything", "", True),
     ],
 )
 def test_deny_list_names_subjects_and_token_ids(principal: str, token_id: str, expected: bool) -> None:
-    policy = denying(subjects=["bot-7", f"{STS}/intern", "*/bad-session"], token_ids=["leaked"])
+    policy = denying(subjects=["bot-7", f"{STS}/intern", "*/bad-session", "*:assumed-role/guest"], token_ids=["leaked"])
     assert policy.denies(principal, token_id) is expected
     assert not Policy().denies(principal, token_id)
 
