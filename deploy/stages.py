@@ -7,9 +7,9 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from deploy.errors import DeployError
 
@@ -24,10 +24,14 @@ Shift = Literal[
 ]
 
 
+def _text(value: Any) -> Any:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False) if isinstance(value, (dict, list)) else value
+
+
 class Stage(BaseModel):
-    """``parameters`` are the template's; parameters of an existing stack that neither the file nor the command line sets keep their
-    values. ``artifacts``: bucket for template and code, created if it does not exist; ``artifacts_owner``: the account that must
-    own it. ``protected``: the stack cannot be deleted."""
+    """``parameters`` are the template's, objects and lists as their JSON; parameters of an existing stack that neither the file nor the command
+    line sets keep their values. ``artifacts``: bucket for template and code, created if it does not exist; ``artifacts_owner``: the account
+    that must own it. ``protected``: the stack cannot be deleted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -37,7 +41,7 @@ class Stage(BaseModel):
     architecture: Literal["x86_64", "arm64"] = "x86_64"
     api_deployment: Shift = "AllAtOnce"
     protected: bool = False
-    parameters: dict[str, str] = {}
+    parameters: dict[str, Annotated[str, BeforeValidator(_text)]] = {}
     tags: dict[str, str] = {}
 
 

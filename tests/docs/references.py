@@ -42,7 +42,7 @@ FOREIGN = {
         overallLog stepLog writeEvent maxLines""",
     "AWS": """
         AmazonAPIGatewayPushToCloudWatchLogs sequencer AKIAIOSFODNN7EXAMPLE AccountKey HttpPutResponseHopLimit taskRoleArn executionRoleArn
-        JobFlowRole""",
+        JobFlowRole EnableApplicationScopedIAMRole""",
     "issuers of tokens": "requestedAccessTokenVersion",
     "standards (JOSE, netrc)": "jku jwk x5u NETRC",
     "Python, its logging and packages": "HTTPHandler SMTPHandler SocketHandler pytz pyahocorasick hyperscan",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from deploy.stages import Stage
 from tests.docs.pages import DOCS, PROJECT
 from tests.functional.gateway import LOGS, Answer, event_of, get, handled, installed, post, url_call
 from tests.issuer import Issuer, bearer
@@ -37,9 +38,10 @@ def shown(heading: str, field: str) -> dict[str, Any]:
     return dict(block)
 
 
-def _settings(parameters: dict[str, str]) -> dict[str, Any]:
-    snake = {re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower(): value for name, value in parameters.items() if name != "JobUrl"}
-    return {"auth": "jwt"} | snake
+def _settings(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a stack whose stage file has the parameters."""
+    texts = Stage(stack="s", parameters=parameters).parameters
+    return {"auth": "jwt"} | {re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower(): texts[name] for name in texts if name != "JobUrl"}
 
 
 def _statuses(token: str) -> tuple[int, int]:
@@ -50,7 +52,7 @@ def _statuses(token: str) -> tuple[int, int]:
 def test_token_of_a_recipe_may_do_what_its_policy_grants(recipe: str) -> None:
     parameters, claims = shown(recipe, "JwtIssuer"), {"aud": None} | shown(recipe, "iss")
     policy = shown(recipe if recipe == "Identity Center" else "Recipes for people", "principals")
-    page, groups, issuer = json.loads(parameters["Login"])["client_id"], parameters["JwtGroupsClaim"], Issuer()
+    page, groups, issuer = parameters["Login"]["client_id"], parameters["JwtGroupsClaim"], Issuer()
     identity = {"aud": page} | ({"token_use": "id"} if "token_use" in claims else {})
     stranger = {"client_id": "other"} if claims["aud"] is None else {"aud": "other"}
     expected: dict[str, tuple[dict[str, Any], tuple[int, int]]] = {
@@ -84,7 +86,7 @@ def test_parameters_of_a_recipe_are_the_templates_and_its_vendors(recipe: str) -
 
 @pytest.mark.parametrize("recipe", ["Cognito", "Identity Center"])
 def test_login_at_cognito_names_its_domain_and_no_scope_that_it_lacks(recipe: str) -> None:
-    login = json.loads(shown(recipe, "JwtIssuer")["Login"])
+    login = shown(recipe, "JwtIssuer")["Login"]
     assert [re.sub(r"^https://[a-z.0-9-]+(?=\.amazoncognito\.com$)", "", origin) for origin in login["origins"]] == [
         ".amazoncognito.com"
     ]
@@ -93,8 +95,8 @@ def test_login_at_cognito_names_its_domain_and_no_scope_that_it_lacks(recipe: st
 
 def test_login_at_entra_requests_a_scope_of_the_audience() -> None:
     parameters = shown("Entra", "JwtIssuer")
-    assert f"api://{parameters['JwtAudience']}/access" in json.loads(parameters["Login"])["scopes"].split()
-    clients = {json.loads(parameters["Login"])[name] for name in ("client_id", "cli_client_id")}
+    assert f"api://{parameters['JwtAudience']}/access" in parameters["Login"]["scopes"].split()
+    clients = {parameters["Login"][name] for name in ("client_id", "cli_client_id")}
     assert parameters["JwtAudience"] not in clients
 
 

@@ -23,6 +23,18 @@ def test_account_and_region_are_filled_in(tmp_path: Path) -> None:
     assert stage.artifacts == "runlake-artifacts-123-eu-1"
 
 
+def test_objects_and_lists_of_parameters_become_their_json(tmp_path: Path) -> None:
+    document = {"client_id": "page", "parameters": {"audience": "${account}"}, "origins": ["https://ü"]}
+    parameters = read_stage(
+        written(tmp_path, parameters={"Login": document, "Others": [1], "Text": "{}"}), "123", "eu-1"
+    ).parameters
+    assert parameters == {
+        "Login": '{"client_id":"page","parameters":{"audience":"123"},"origins":["https://ü"]}',
+        "Others": "[1]",
+        "Text": "{}",
+    }
+
+
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
 def test_the_stages_that_are_there_can_be_read(path: Path) -> None:
     stage = read_stage(path.stem, "123456789012", "eu-central-1")
