@@ -266,7 +266,20 @@ def test_damaged_login_is_an_error_that_a_login_or_logout_ends(text: str, place:
     path.write_text(text)
     result = call("pipelines")
     assert result.exit_code == 2 and "the login cannot be read" in result.stderr and "`runlake login`" in result.stderr
+    assert call("login").exit_code == 0 and call("pipelines").exit_code == 0
+    path.write_text(text)
     assert call("logout").exit_code == 0 and not path.exists()
+
+
+def test_server_that_names_another_issuer_than_before_is_refused(place: Path, openid: OpenId, server: FakeServer) -> None:
+    assert call("login").exit_code == 0
+    with OpenId().running() as other:
+        server.login = {**(server.login or {}), "issuer": other.url}
+        refused = call("login")
+        assert refused.exit_code == 2 and f"issuer={other.url} last={openid.url}\nnext: " in refused.stderr
+        assert other.asked == [] and stored(place)["config"]["issuer"] == openid.url
+        assert call("logout").exit_code == 0 and call("login").exit_code == 0
+        assert stored(place)["config"]["issuer"] == other.url
 
 
 def test_server_without_logins_and_address_without_encryption(place: Path, openid: OpenId, server: FakeServer) -> None:

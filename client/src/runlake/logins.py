@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runlake.errors import AccessError, SettingsError, UnavailableError
+from runlake.errors import AccessError, LoginError, SettingsError, UnavailableError
 from runlake.names import file_name
 from runlake.tokens import Token
 
@@ -95,17 +95,31 @@ class LoginFile:
                 temporary.unlink()
         return login
 
+    def check_issuer(self, config: LoginConfig) -> None:
+        """Raises LoginError if the stored login is of another issuer: a server that was taken over could send people to one of its own. A file
+        that is damaged is of none."""
+        login = self._if_readable()
+        if login and login.config.issuer != config.issuer:
+            raise LoginError(
+                f"the server names another issuer than at your last login issuer={config.issuer} last={login.config.issuer}",
+                next_step="ask the operator whether logins moved there; if so, run `runlake logout`, then log in again",
+            )
+
     def remove(self) -> Login | None:
         """Forget the login, and return it. Its file goes even if it is damaged. Raises OSError."""
         if not self.path.exists():
             return None
         with self._locked():
             try:
-                return self.read()
-            except SettingsError:
-                return None
+                return self._if_readable()
             finally:
                 self.path.unlink(missing_ok=True)
+
+    def _if_readable(self) -> Login | None:
+        try:
+            return self.read()
+        except SettingsError:
+            return None
 
     def current(self, refused: str = "") -> Login | None:
         """The login with an access token that holds, renewed if necessary: if it ends soon, or is ``refused``. While the issuer does not respond,

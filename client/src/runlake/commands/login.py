@@ -43,7 +43,9 @@ def login(session: Session, device: bool) -> None:
             f"a login would not be private: the server's address is not https:// url={public_url(settings.url)}",
             next_step="give the address with https://",
         )
-    provider = Provider(_config_of(settings))
+    config = _config_of(settings)
+    file.check_issuer(config)
+    provider = Provider(config)
     tokens = _by_device(provider) if _is_for_device(provider, device) else _by_browser(provider)
     stored = file.store(provider.config, tokens)
     report(f"logged in at {provider.config.host}{_as(stored)} for {public_url(settings.url)}")
