@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import dedent
 
 PROJECT = Path(__file__).parents[2]
 DOCS = PROJECT / "docs"
 PAGES = sorted([*DOCS.rglob("*.md"), *PROJECT.glob("*.md"), PROJECT / "client" / "README.md"])
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+NEEDS = re.compile(r"<!-- needs: ([a-z ,-]+) -->")
+_FENCE = re.compile(rf"(?:^{NEEDS.pattern}\n)?^( *)```(\w*)\n(.*?)^\2```$", re.DOTALL | re.MULTILINE)
 _GENERATED = re.compile(r"<!-- (generated|value): [a-z-]+ -->.*?<!-- \1: end -->", re.DOTALL)
 _SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
@@ -18,10 +20,13 @@ _ROW = re.compile(r"^\|(.+)\|$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code: its language and its text."""
+    """A block of code. ``needs``: what the line before it says that no test has, such as ``aws``; ``above``: the page before it."""
 
     language: str
     text: str
+    page: str = ""
+    needs: str = ""
+    above: str = field(default="", repr=False, compare=False)
 
 
 def name_of(page: Path) -> str:
@@ -29,10 +34,17 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(PROJECT))
 
 
+def all_blocks(page: Path) -> list[Block]:
+    """Of every language, in order, without the indentation of those in lists."""
+    text = page.read_text()
+    return [
+        Block(match[3], dedent(match[4]), name_of(page), match[1] or "", text[: match.start()]) for match in _FENCE.finditer(text)
+    ]
+
+
 def blocks(page: Path, language: str) -> list[Block]:
     """The blocks of one language."""
-    found = [Block(*match) for match in _FENCE.findall(page.read_text())]
-    return [block for block in found if block.language == language]
+    return [block for block in all_blocks(page) if block.language == language]
 
 
 def prose(page: Path) -> str:

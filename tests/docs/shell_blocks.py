@@ -7,11 +7,9 @@ A block that needs an account of AWS has the line ``<!-- needs: aws -->`` before
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from tests.docs.pages import PAGES, name_of
+from tests.docs.pages import Block, all_blocks
 
 LANGUAGES = ("sh", "bash", "console")
 EXECUTED_PAGES = {
@@ -48,34 +46,16 @@ ELSEWHERE = {
 _DEVELOPMENT = re.compile(
     r"(?:\S+=\S+ )*(bin/runlake forward|make job NAME=\w+|make [a-z-]+|(?:\S*/)?python -m local [a-z]+|(?:\S*/)?python -m [a-z_.]+)"
 )
-_BLOCK = re.compile(r"(?:^<!-- needs: ([a-z ,-]+) -->\n)?^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class ShellBlock:
-    """``needs``: what a machine without anything else lacks, such as ``aws``; empty where a test executes the block."""
-
-    page: str
-    language: str
-    text: str
-    needs: str
-
-    @property
-    def is_development(self) -> bool:
-        """Whether it has targets of make and modules of the project alone."""
-        return all(development_command(line) for line in commands(self.text))
-
-
-def shell_blocks(page: Path) -> list[ShellBlock]:
+def shell_blocks(page: Path) -> list[Block]:
     """Of a page, in order."""
-    matches = _BLOCK.findall(page.read_text())
-    return [ShellBlock(name_of(page), language, text, needs) for needs, language, text in matches if language in LANGUAGES]
+    return [block for block in all_blocks(page) if block.language in LANGUAGES]
 
 
-def all_blocks() -> Iterator[ShellBlock]:
-    """Of every page."""
-    for page in PAGES:
-        yield from shell_blocks(page)
+def is_development(block: Block) -> bool:
+    """Whether a block has targets of make and modules of the project alone."""
+    return all(development_command(line) for line in commands(block.text))
 
 
 def commands(text: str) -> list[str]:

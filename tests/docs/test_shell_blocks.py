@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import re
 
-import pytest
+from tests.docs.pages import PAGES, PROJECT
+from tests.docs.shell_blocks import ELSEWHERE, EXECUTED_PAGES, commands, development_command, is_development, shell_blocks
 
-from tests.docs.pages import PAGES, PROJECT, blocks
-from tests.docs.shell_blocks import ELSEWHERE, EXECUTED_PAGES, all_blocks, commands, development_command, shell_blocks
-
-BLOCKS = list(all_blocks())
+BLOCKS = [block for page in PAGES for block in shell_blocks(page)]
 NEEDS = {"aws", "minutes"}
 
 
@@ -20,7 +18,7 @@ def test_blocks_that_are_not_executed_say_what_they_need() -> None:
     for page, first in sorted(listed):
         print(f"not executed: {page}: {first}")
     assert all(re.search(r"\baws ", block.text) for block in BLOCKS if block.needs == "aws"), "it could be executed"
-    assert all(block.is_development for block in BLOCKS if block.needs == "minutes"), "it could be executed"
+    assert all(is_development(block) for block in BLOCKS if block.needs == "minutes"), "it could be executed"
 
 
 def test_blocks_with_calls_of_aws_are_marked() -> None:
@@ -33,7 +31,7 @@ def test_every_other_block_is_of_a_page_that_a_test_executes() -> None:
     missing = [
         f"{block.page}: add the page to EXECUTED_PAGES, or put <!-- needs: aws --> before\n{block.text}"
         for block in BLOCKS
-        if not block.needs and not block.is_development and block.page not in EXECUTED_PAGES[block.language]
+        if not block.needs and not is_development(block) and block.page not in EXECUTED_PAGES[block.language]
     ]
     assert missing == []
 
@@ -42,13 +40,6 @@ def test_development_commands_are_run_by_tests() -> None:
     names = {development_command(line) for block in BLOCKS if not block.needs for line in commands(block.text)} - {None}
     assert names == set(ELSEWHERE), "say in ELSEWHERE which test runs it"
     assert [path for path in ELSEWHERE.values() if not (PROJECT / path).exists()] == []
-
-
-@pytest.mark.parametrize("language", ["sh", "bash", "console"])
-def test_blocks_are_recognized_as_by_other_tests(language: str) -> None:
-    for page in PAGES:
-        own = [block.text for block in shell_blocks(page) if block.language == language]
-        assert own == [block.text for block in blocks(page, language)]
 
 
 def test_marker_and_commands_of_a_block_are_read() -> None:
