@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import webbrowser
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
@@ -170,6 +171,16 @@ def test_without_display_a_code_is_preferred_and_else_the_address_is_printed(
     result = call("login")
     assert result.stdout.startswith(f"{openid.url}/authorize?") and "ssh -L" in result.stderr and result.exit_code == 2
     assert "lacks device_authorization_endpoint" in call("login", "--device").stderr
+
+
+def test_login_prints_what_the_page_shows(place: Path, openid: OpenId, server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DISPLAY", ":0")
+    page = (Path(__file__).parents[2] / "docs" / "login.md").read_text()
+    (shown,) = re.findall(r"^```text\n\$ runlake login\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    printed = re.sub(r"authorize\?\S+", "authorize?…", call("login").output)
+    for host, url in (("login.example.com", openid.url), ("logs.example.com", server.url)):
+        printed = printed.replace(urlsplit(url).netloc, host)
+    assert printed.replace("http://", "https://").replace("/realm/", "/") == shown
 
 
 def test_processes_renew_a_login_that_rotates_once(place: Path, openid: OpenId) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import click
 import pytest
@@ -16,7 +17,9 @@ from click.testing import CliRunner
 
 from client.tests.fake_server import FakeServer, StoredRun
 from runlake.__main__ import runlake
-from runlake.settings import NAMES, Settings, help_of
+from runlake.execution import _Execution
+from runlake.methods import choose_method
+from runlake.settings import NAMES, Settings, help_of, load_settings
 
 _CLIENT = Path(__file__).parents[1]
 _README = (_CLIENT / "README.md").read_text()
@@ -141,6 +144,35 @@ def test_block_of_files_fetches_what_it_pushed(
     (tmp_path / "nginx.log").write_text("GET /\n")
     path = ran(block, settings).strip()
     assert path.startswith("nginx-") and (tmp_path / path).read_text() == "GET /\n"
+
+
+def settings_of(block: int, profile: str, folder: Path) -> Settings:
+    """With a settings file of the page."""
+    path = folder / "config.toml"
+    path.write_text(re.findall(r"^```toml\n(.*?)^```$", _README, re.DOTALL | re.MULTILINE)[block])
+    return load_settings({"profile": profile} if profile else {}, {"RUNLAKE_CONFIG": str(path)})
+
+
+def test_settings_files_choose_what_the_page_says(tmp_path: Path) -> None:
+    targets = settings_of(0, "", tmp_path)
+    assert {fqn: choose_method(targets, fqn).name for fqn in ("batch.orders", "orders")} == {
+        "batch.orders": "target",
+        "orders": "runlog",
+    }
+    assert settings_of(1, "", tmp_path).url == "https://logs.test.example.com/api"
+    production = settings_of(1, "production", tmp_path)
+    assert (production.url, production.token_command) == ("https://logs.example.com/api", "secret-tool lookup runlake production")
+    jobs = settings_of(2, "jobs", tmp_path)
+    assert (jobs.signer(jobs.url) is not None, jobs.page_url) == (True, "https://logs.example.com/api")
+
+
+def test_result_lines_are_those_of_exec() -> None:
+    (block,) = re.findall(r"^```text\n(.*?)^```$", _README, re.DOTALL | re.MULTILINE)
+    handler = Mock()
+    for code in (0, -9):
+        _Execution(handler, Mock(**{"wait.return_value": code}), "failed").end(1)
+    lines = [call.args[0].decode() for call in handler.write_bytes.call_args_list]
+    assert [re.sub(r"\d+\.\d+", "", line) for line in lines] == [re.sub(r"\d+\.\d+", "", line) for line in block.splitlines(True)]
 
 
 def test_code_parses_and_links_and_files_are_there() -> None:
