@@ -15,13 +15,13 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
 
 from deploy import rules
-from deploy.artifacts import upload
+from deploy.artifacts import Packaged, upload
 from deploy.change_sets import ChangeSet, Stacks
 from deploy.errors import DeployError
 from deploy.smoke import Smoke
 from deploy.stages import Stage, assignments, format_assignments, read_stage, stage_file
 from deploy.teardown import Clients, destroy
-from local import package
+from local import glue, package
 from local.state import LocalError
 from local.terminal import show, show_error
 
@@ -61,7 +61,8 @@ def _proposed(arguments: argparse.Namespace, account: Account, stacks: Stacks) -
     effective = stacks.parameters(stage.stack) | stage.parameters | overrides
     template = yaml.safe_load(package.TEMPLATE.read_text())
     rules.check(template, effective, str(stage_file(arguments.stage)), account.session.region_name)
-    uploaded = upload(account.client("s3"), stage, account.session.region_name, package.TEMPLATE, package.ZIP)
+    packaged = Packaged(package.TEMPLATE, package.ZIP, jobs_version=glue.ensure_packaged(), jobs=glue.files())
+    uploaded = upload(account.client("s3"), stage, account.session.region_name, packaged)
     if overrides:
         _say(f"parameters of this deployment: {format_assignments(dict.fromkeys(overrides, '…'))}")
     return stage, stacks.propose(stage, uploaded, overrides)

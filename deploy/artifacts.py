@@ -1,14 +1,16 @@
-"""Uploads the packaged template and its code under their digests, for CloudFormation.
+"""Uploads what ``make package`` builds: the template and the functions' code under their digests, the jobs' code under its version.
 
 Bucket names are global and predictable, so another account may own the bucket that a stage names, with a policy that admits us and
-an arbitrary object under the digest that CloudFormation will read. Two rules prevent such content: every call states the account
-that must own the bucket, and every object is uploaded again with its checksum, even if the key exists.
+an arbitrary object under the key that CloudFormation or Glue will read. Three rules prevent such content: every call states the
+account that must own the bucket; an object is uploaded again unless S3 has verified that it has our checksum; and the jobs' roles
+name the account too.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,27 +24,42 @@ from deploy.stages import Stage
 
 
 @dataclass(frozen=True, slots=True)
+class Packaged:
+    """``code``: zip of the functions; ``jobs``: files of the jobs' code, of one version."""
+
+    template: Path
+    code: Path
+    jobs: Sequence[Path]
+    jobs_version: str
+
+
+@dataclass(frozen=True, slots=True)
 class Uploaded:
-    """``url``: the template's URL for CloudFormation; ``parameters``: the template's parameter names."""
+    """``url``: the template's URL for CloudFormation; ``parameters``: the template's parameter names; ``values``: of those that
+    say where the jobs' code is."""
 
     url: str
     parameters: frozenset[str]
+    values: Mapping[str, str]
 
 
-def upload(s3: Any, stage: Stage, region: str, template: Path, code: Path) -> Uploaded:
-    """Upload both to the bucket ``stage.artifacts`` of the account ``stage.artifacts_owner``; create the bucket if it does not
-    exist. Raises DeployError if another account owns it; nothing is sent then."""
+def upload(s3: Any, stage: Stage, region: str, packaged: Packaged) -> Uploaded:
+    """Upload it to the bucket ``stage.artifacts`` of the account ``stage.artifacts_owner``; create the bucket if it does not
+    exist. Objects that are there are not sent again. Raises DeployError if another account owns the bucket; nothing is sent then."""
     bucket = ArtifactsBucket(s3, stage.artifacts, stage.artifacts_owner)
     bucket.ensure(region)
-    key = bucket.put(code.read_bytes(), ".zip")
-    document: dict[str, Any] = yaml.safe_load(template.read_text())
+    key = bucket.put_by_digest(packaged.code.read_bytes(), ".zip")
+    for path in packaged.jobs:
+        bucket.put(f"jobs/{packaged.jobs_version}/{path.name}", path.read_bytes())
+    document: dict[str, Any] = yaml.safe_load(packaged.template.read_text())
     for resource in document["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
             resource["Properties"]["CodeUri"] = f"s3://{stage.artifacts}/{key}"
     shift(document, stage.api_deployment)
-    name = bucket.put(yaml.safe_dump(document, sort_keys=True).encode(), ".yaml")
+    name = bucket.put_by_digest(yaml.safe_dump(document, sort_keys=True).encode(), ".yaml")
     endpoint = str(s3.meta.endpoint_url).rstrip("/")
-    return Uploaded(f"{endpoint}/{stage.artifacts}/{name}", frozenset(document["Parameters"]))
+    values = {"ArtifactsBucket": stage.artifacts, "ArtifactsOwner": stage.artifacts_owner, "JobsVersion": packaged.jobs_version}
+    return Uploaded(f"{endpoint}/{stage.artifacts}/{name}", frozenset(document["Parameters"]), values)
 
 
 class ArtifactsBucket:
@@ -65,13 +82,24 @@ class ArtifactsBucket:
                 ) from error
             self._create(region)
 
-    def put(self, body: bytes, suffix: str) -> str:
-        """Upload ``body`` and return its key, the digest. Replaces an existing object, whose content is not trusted."""
-        digest = hashlib.sha256(body)
-        key = digest.hexdigest() + suffix
-        checksum = base64.b64encode(digest.digest()).decode()
-        self._s3.put_object(**self._address, Key=key, Body=body, ChecksumSHA256=checksum)
+    def put_by_digest(self, body: bytes, suffix: str) -> str:
+        """Upload ``body`` and return its key, the digest."""
+        key = hashlib.sha256(body).hexdigest() + suffix
+        self.put(key, body)
         return key
+
+    def put(self, key: str, body: bytes) -> None:
+        """Upload ``body`` unless the object has its checksum. Replaces any other content."""
+        checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()
+        if not self._has(key, checksum):
+            self._s3.put_object(**self._address, Key=key, Body=body, ChecksumSHA256=checksum)
+
+    def _has(self, key: str, checksum: str) -> bool:
+        try:
+            found = self._s3.head_object(**self._address, Key=key, ChecksumMode="ENABLED")
+        except ClientError:  # it is missing, or we may not look
+            return False
+        return bool(found.get("ChecksumSHA256") == checksum)
 
     def _create(self, region: str) -> None:
         where = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}

@@ -63,9 +63,12 @@ class Stacks:
     def propose(self, stage: Stage, uploaded: Uploaded, overrides: Mapping[str, str]) -> ChangeSet:
         """Create a change set for a stage. Raises DeployError, and leaves no change set then."""
         there = self.find(stage.stack)
-        values = {**stage.parameters, **overrides}
-        if unknown := sorted(set(values) - uploaded.parameters):
+        chosen = {**stage.parameters, **overrides}
+        if unknown := sorted(set(chosen) - uploaded.parameters):
             raise DeployError(f"the template has no such parameter: {', '.join(unknown)}")
+        if set_here := sorted(set(chosen) & set(uploaded.values)):
+            raise DeployError(f"leave it out, each deployment sets it itself: {', '.join(set_here)}")
+        values = {**chosen, **uploaded.values}
         id_ = self._create(stage, uploaded, _parameters(values, there, uploaded.parameters), is_new=there is None)
         return ChangeSet(id_, stage.stack, there is None, self._wait_until_made(id_, stage.stack))
 

@@ -49,6 +49,9 @@ def deploy(endpoint_url: str, parameters: Mapping[str, str]) -> dict[str, Any]:
         "PositionKeys": secrets.token_urlsafe(32),
         "CursorKeys": secrets.token_urlsafe(32),
         "Auth": "none",  # every client that reaches this machine has access
+        "ArtifactsBucket": _ARTIFACTS,
+        "JobsVersion": "none",  # the emulator's Glue runs no jobs: make job does
+        "NightlyJobs": "false",
         **parameters,
     }
     s3 = client("s3", endpoint_url)

@@ -1,4 +1,4 @@
-"""``make package`` for Glue: builds build/glue/, which is copied to S3 unchanged.
+"""``make package`` for Glue: builds build/glue/, which ``make deploy`` uploads unchanged.
 
 ::
 
@@ -69,15 +69,30 @@ def ensure_packaged() -> str:
 def ensure_code() -> None:
     """Build the code and the scripts, without downloads. Raises LocalError if a job cannot be imported from the zip."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for path in FOLDER.glob("*.py"):
-        path.unlink()
-    for name in jobs():
-        (FOLDER / f"{name}.py").write_text(_SCRIPT.format(name=name))
+    _write_scripts()
     contents = [(name, (PROJECT / name).read_bytes()) for name in _sources()]
     if not (CODE.exists() and _is_of(CODE, contents)):
         bundle.write(CODE, contents)
     packages = (*bundle.RUNTIME_PACKAGES, *pins(), *GLUE_PACKAGES)
-    bundle.import_with_packages(CODE, packages, [f"glue_jobs.{name}" for name in jobs()], "the jobs' zip")
+    imported, stamp = hashlib.sha256(CODE.read_bytes() + repr(packages).encode()).hexdigest(), FOLDER.with_suffix(".imported")
+    if not (stamp.exists() and stamp.read_text() == imported):
+        bundle.import_with_packages(CODE, packages, [f"glue_jobs.{name}" for name in jobs()], "the jobs' zip")
+        stamp.write_text(imported)
+
+
+def _write_scripts() -> None:
+    """A script that is right is not touched: a deployment may be reading it."""
+    scripts = {FOLDER / f"{name}.py": _SCRIPT.format(name=name) for name in jobs()}
+    for path in set(FOLDER.glob("*.py")) - set(scripts):
+        path.unlink()
+    for path, text in scripts.items():
+        if not (path.exists() and path.read_text() == text):
+            path.write_text(text)
+
+
+def files() -> list[Path]:
+    """What Glue reads: all files of build/glue/ except VERSION."""
+    return sorted([CODE, WHEELS, *FOLDER.glob("*.py")])
 
 
 def jobs() -> list[str]:
@@ -141,6 +156,6 @@ def _contents(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 def _version() -> str:
     digest = hashlib.sha256()
-    for path in sorted([CODE, WHEELS, *FOLDER.glob("*.py")]):
+    for path in files():
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:12]

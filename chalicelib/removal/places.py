@@ -33,7 +33,7 @@ PLACES = (
     Place("Bucket", "{prefix}/", "uploads", "parts of open uploads"),
     Place("Bucket", "{prefix}/", "versions", "old versions, also below the prefixes above"),
     Place("ArchiveBucket", "", "", "uploaded files: they belong to no run"),
-    Place("JobsBucket", "", "", "code and plans of jobs: names of runs in plans, no text of a log"),
+    Place("JobsBucket", "", "", "plans and summaries of jobs: names of runs in plans, no text of a log"),
     Place("DatasetBucket", "", "", "rows of the event dataset: the next job removes those of marked runs"),
     Place("RunsTable", "", "", "the run's row: replaced by its mark, or deleted at the beginning"),
     Place("SegmentsTable", "", "rows", "rows of segments, keys, events, steps and writers", on_expiry=True),

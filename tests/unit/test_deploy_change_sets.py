@@ -15,10 +15,10 @@ from deploy.stages import Stage
 from deploy.teardown import Clients, destroy
 
 STAGE = Stage(stack="s", parameters={"A": "1"}, tags={"x": "y"})
-UPLOADED = Uploaded("https://bucket/template.yaml", frozenset({"A", "B", "Secret"}))
+UPLOADED = Uploaded("https://bucket/template.yaml", frozenset({"A", "B", "Secret", "Version"}), {"Version": "2"})
 THERE = {
     "StackStatus": "UPDATE_COMPLETE",
-    "Parameters": [{"ParameterKey": name} for name in ("A", "Secret", "Gone")],
+    "Parameters": [{"ParameterKey": name} for name in ("A", "Secret", "Gone", "Version")],
     "Outputs": [],
 }
 
@@ -52,6 +52,7 @@ def test_what_is_not_said_stays_as_it_is_and_what_the_template_has_no_more_is_no
     assert asked["Parameters"] == [
         {"ParameterKey": "A", "ParameterValue": "1"},
         {"ParameterKey": "B", "ParameterValue": "2"},
+        {"ParameterKey": "Version", "ParameterValue": "2"},
         {"ParameterKey": "Secret", "UsePreviousValue": True},
     ]
     assert len(proposed.lines) == 2 and "may be REPLACED" in proposed.lines[0] and "  REPLACED" in proposed.lines[1]
@@ -87,6 +88,8 @@ def test_what_cannot_be_done_is_said() -> None:
         Stacks(client).propose(STAGE, UPLOADED, {})
     with pytest.raises(DeployError, match="no such parameter: Wrong"):
         Stacks(cloudformation(THERE, [])).propose(STAGE, UPLOADED, {"Wrong": "1"})
+    with pytest.raises(DeployError, match="each deployment sets it itself: Version"):
+        Stacks(cloudformation(THERE, [])).propose(STAGE, UPLOADED, {"Version": "1"})
 
 
 def test_the_first_reason_is_told_not_what_followed_from_it() -> None:
