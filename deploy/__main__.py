@@ -18,6 +18,7 @@ from deploy import rules
 from deploy.artifacts import Packaged, upload
 from deploy.change_sets import ChangeSet, Stacks
 from deploy.errors import DeployError
+from deploy.next_steps import next_steps
 from deploy.smoke import Smoke
 from deploy.stages import Stage, assignments, format_assignments, read_stage, stage_file
 from deploy.teardown import Clients, destroy
@@ -78,7 +79,9 @@ def _check(arguments: argparse.Namespace) -> None:
     """Check the stage file and the parameters, without access to the account. Raises DeployError."""
     stage = read_stage(arguments.stage, "", "")
     if "parameter" in arguments:
-        rules.check_events(stage.parameters | assignments(arguments.parameter))
+        parameters = stage.parameters | assignments(arguments.parameter)
+        rules.check_events(parameters)
+        rules.login(parameters)
 
 
 def _check_only(arguments: argparse.Namespace) -> int:
@@ -98,8 +101,11 @@ def _deploy(arguments: argparse.Namespace) -> int:
     else:
         stacks.execute(proposed)
     stacks.protect(stage.stack, protected=stage.protected)
-    for name, value in sorted(stacks.outputs(stage.stack).items()):
+    outputs = stacks.outputs(stage.stack)
+    for name, value in sorted(outputs.items()):
         show(f"  {name} = {value}")
+    for line in next_steps(outputs, stacks.parameters(stage.stack)):
+        show(line)
     return 0
 
 
@@ -150,7 +156,7 @@ def _parser() -> argparse.ArgumentParser:
     texts: tuple[tuple[str, Callable[[argparse.Namespace], int], str], ...] = (
         ("deploy", _deploy, "create or update a stage's stack"),
         ("diff", _diff, "show what a deployment would change"),
-        ("check", _check_only, "check the stage file and the parameter Events, without an account"),
+        ("check", _check_only, "check the stage file and the parameters Events and Login, without an account"),
         ("destroy", _destroy, "delete a stage's stack; its buckets remain"),
     )
     for name, run, text in texts:

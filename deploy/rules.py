@@ -6,7 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
 from chalicelib.events.options import problems_of_document
+from chalicelib.settings import Login
 from deploy.errors import DeployError
 
 
@@ -33,6 +36,17 @@ def check_events(parameters: Mapping[str, str]) -> None:
         return
     if problems := list(problems_of_document(parameters["Events"], parameters.get("LogBrowser", ""))):
         raise DeployError("invalid parameter Events: " + "; ".join(problems))
+
+
+def login(parameters: Mapping[str, str]) -> Login | None:
+    """The parameter ``Login`` as the functions read it; None if it is empty. Raises DeployError."""
+    if not (text := parameters.get("Login")):
+        return None
+    try:
+        return Login.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise DeployError(f"invalid parameter Login: {first['msg']} field={'.'.join(map(str, first['loc']))}") from None
 
 
 def _holds(condition: Any, values: Mapping[str, str]) -> bool:

@@ -80,10 +80,13 @@ def test_wrong_parameter_is_said_before_an_account_is_asked_for(
         (("Events=browsers: {cloudwatch: {group: hunter2 x}}",), "field=cloudwatch.group browser=cloudwatch"),
         (("Events={}", "LogBrowser=elasticsearch"), "field=elasticsearch.url browser=elasticsearch"),
         (("Events=method: hunter2",), "field=method"),
+        (('Login={"client_id": "page"}',), ""),
+        (('Login={"client_id": ""}',), "invalid parameter Login: String should have at least 1 character field=client_id"),
+        (("Login=hunter2",), "invalid parameter Login: Invalid JSON"),
         (("Events=outputs: [{kind: otlp, url: 'hunter2', name: copy}]",), "field=otlp.url output=copy"),
     ],
 )
-def test_invalid_events_are_refused_before_an_account_is_asked_for(
+def test_invalid_events_and_logins_are_refused_before_an_account_is_asked_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], parameters: tuple[str, ...], problem: str
 ) -> None:
     _clear(monkeypatch)
