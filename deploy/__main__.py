@@ -128,11 +128,11 @@ def _destroy(arguments: argparse.Namespace) -> int:
     stacks = Stacks(account.client("cloudformation"))
     clients = Clients(account.client("s3"), account.client("dynamodb"), account.number())
     left = destroy(stacks, clients, stage.stack, with_data=arguments.data == "delete", ask=_typed)
-    _say(
-        f"{stage.stack} is deleted; remaining, with their content: {', '.join(left)}"
-        if left
-        else f"{stage.stack} and its data are deleted"
-    )
+    if left:
+        _say(f"{stage.stack} is deleted; remaining, with their content: {', '.join(left)}; DATA=delete deletes them too")
+    else:
+        _say(f"{stage.stack} and its data are deleted")
+    _say(f"remaining for other stages: template and code; after the last stage: aws s3 rb --force s3://{stage.artifacts}")
     return 0
 
 

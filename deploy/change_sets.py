@@ -39,10 +39,13 @@ class Stacks:
 
     def find(self, name: str) -> dict[str, Any] | None:
         """Description of a stack, or None if it does not exist."""
-        with suppress(ClientError):  # CloudFormation raises ValidationError for an unknown name
-            stack: dict[str, Any] = self._client.describe_stacks(StackName=name)["Stacks"][0]
-            return None if stack["StackStatus"] in (*_UNMADE, "DELETE_COMPLETE") else stack
-        return None
+        stack = self._described(name)
+        return None if stack is None or stack["StackStatus"] in (*_UNMADE, "DELETE_COMPLETE") else stack
+
+    def deleted(self, name: str) -> list[str]:
+        """Ids of the stacks of this name that were deleted within 90 days, which CloudFormation remembers."""
+        pages = self._client.get_paginator("list_stacks").paginate(StackStatusFilter=["DELETE_COMPLETE"])
+        return [row["StackId"] for page in pages for row in page.get("StackSummaries", ()) if row["StackName"] == name]
 
     def parameters(self, name: str) -> dict[str, str]:
         """Deployed parameters of a stack, secret ones as stars; empty if the stack does not exist."""
@@ -51,9 +54,19 @@ class Stacks:
 
     def tables(self, name: str) -> list[str]:
         """Names of the stack's DynamoDB tables."""
-        rows = self._client.get_paginator("list_stack_resources").paginate(StackName=name)
-        summaries = [row for page in rows for row in page.get("StackResourceSummaries", ())]
-        return [row["PhysicalResourceId"] for row in summaries if row["ResourceType"] == "AWS::DynamoDB::Table"]
+        return [row["PhysicalResourceId"] for row in self._resources(name) if row["ResourceType"] == "AWS::DynamoDB::Table"]
+
+    def buckets(self, stack_id: str) -> list[str]:
+        """Names of all buckets that a stack made, also of those that it left to themselves: all of a deleted one."""
+        pages = self._client.get_paginator("describe_stack_events").paginate(StackName=stack_id)
+        events = (row for page in pages for row in page.get("StackEvents", ()))
+        left = [row for row in events if row["ResourceStatus"] == "DELETE_SKIPPED"]
+        rows = [row for row in (*self._resources(stack_id), *left) if row["ResourceType"] == "AWS::S3::Bucket"]
+        return sorted({row["PhysicalResourceId"] for row in rows if row.get("PhysicalResourceId")})
+
+    def _resources(self, stack: str) -> list[dict[str, Any]]:
+        pages = self._client.get_paginator("list_stack_resources").paginate(StackName=stack)
+        return [row for page in pages for row in page.get("StackResourceSummaries", ())]
 
     def outputs(self, name: str) -> dict[str, str]:
         """Outputs of an existing stack."""
@@ -63,6 +76,10 @@ class Stacks:
     def propose(self, stage: Stage, uploaded: Uploaded, overrides: Mapping[str, str]) -> ChangeSet:
         """Create a change set for a stage. Raises DeployError, and leaves no change set then."""
         there = self.find(stage.stack)
+        if there and there["StackStatus"] == "ROLLBACK_COMPLETE":
+            raise DeployError(
+                f"its first deployment was rolled back: run make destroy for it, then deploy again stack={stage.stack}"
+            )
         chosen = {**stage.parameters, **overrides}
         if unknown := sorted(set(chosen) - uploaded.parameters):
             raise DeployError(f"the template has no such parameter: {', '.join(unknown)}")
@@ -95,7 +112,7 @@ class Stacks:
         raise DeployError(f"the stack takes too long, CloudFormation continues: stack={stack}")
 
     def delete(self, stack: str) -> None:
-        """Delete a stack and wait for the end. Resources that its template retains remain."""
+        """Delete a stack, by its name or id, and wait for the end. Resources that its template retains remain."""
         self._client.delete_stack(StackName=stack)
         self.wait(stack, "DELETE_COMPLETE")
 
@@ -104,10 +121,15 @@ class Stacks:
         self._client.update_termination_protection(StackName=stack, EnableTerminationProtection=protected)
 
     def _state(self, stack: str) -> str:
+        return str((self._described(stack) or {"StackStatus": "DELETE_COMPLETE"})["StackStatus"])
+
+    def _described(self, stack: str) -> dict[str, Any] | None:
         try:
-            return str(self._client.describe_stacks(StackName=stack)["Stacks"][0]["StackStatus"])
-        except ClientError:
-            return "DELETE_COMPLETE"
+            return dict(self._client.describe_stacks(StackName=stack)["Stacks"][0])
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "ValidationError":  # an unknown name
+                return None
+            raise
 
     def _create(self, stage: Stage, uploaded: Uploaded, parameters: list[dict[str, Any]], *, is_new: bool) -> str:
         try:

@@ -11,9 +11,6 @@ from botocore.exceptions import ClientError
 from deploy.change_sets import Stacks
 from deploy.errors import DeployError
 
-BUCKETS = ("BucketName", "ArchiveBucketName", "JobsBucketName", "DatasetBucketName")
-"""Outputs with the names of the buckets, which a deleted stack leaves."""
-
 
 @dataclass(frozen=True, slots=True)
 class Clients:
@@ -23,27 +20,47 @@ class Clients:
     dynamodb: Any
     account: str
 
+    def address(self, bucket: str) -> dict[str, str]:
+        """A bucket and its owner, as arguments of S3's operations."""
+        return {"Bucket": bucket, "ExpectedBucketOwner": self.account}
+
 
 def destroy(stacks: Stacks, clients: Clients, stack: str, *, with_data: bool, ask: Callable[[str], str]) -> list[str]:
-    """Delete a stack and return the remaining buckets. ``ask`` prints a question and returns the typed answer. Raises DeployError
-    if the stack does not exist, is protected, or a confirmation differs; nothing is deleted then."""
-    described, outputs = stacks.find(stack), stacks.outputs(stack)
-    if not described:
+    """Delete a stack, unless it is deleted already, and return the remaining buckets. With ``with_data``, delete these too. ``ask``
+    prints a question and returns the typed answer. When it is repeated, it goes on where it was stopped. Raises DeployError if there
+    was no such stack within 90 days, if it is protected, or if a confirmation differs; nothing is deleted then."""
+    described = stacks.find(stack)
+    ids = [described["StackId"]] if described else stacks.deleted(stack)
+    if not ids:
         raise DeployError(f"there is no such stack: stack={stack}")
-    if described.get("EnableTerminationProtection"):
+    if described and described.get("EnableTerminationProtection"):
         raise DeployError(f'the stack is protected: deploy its stage with "protected": false first stack={stack}')
-    buckets = [outputs[name] for name in BUCKETS if name in outputs]
-    _confirm(f"This deletes the stack {stack} with all of its tables; the buckets {'go too' if with_data else 'stay'}.", stack, ask)
-    if with_data:
+    buckets = [bucket for id_ in ids for bucket in stacks.buckets(id_) if _is_of(clients, bucket, id_)]
+    if described:
+        what = f"This deletes the stack {stack} with all of its tables; the buckets {'go too' if with_data else 'stay'}."
+        _confirm(what, stack, ask)
+    if with_data and buckets:
         _confirm(f"This deletes every log and every file, for good, in {', '.join(buckets)}.", f"delete the data of {stack}", ask)
-    for table in stacks.tables(stack):
-        _unprotect(clients.dynamodb, table)
-    stacks.delete(stack)
+    if described:
+        for table in stacks.tables(stack):
+            _unprotect(clients.dynamodb, table)
+        stacks.delete(described["StackId"])
     if not with_data:
         return buckets
     for bucket in buckets:
-        _empty_and_delete(clients.s3, {"Bucket": bucket, "ExpectedBucketOwner": clients.account})
+        _empty_and_delete(clients.s3, clients.address(bucket))
     return []
+
+
+def _is_of(clients: Clients, bucket: str, stack_id: str) -> bool:
+    """Whether the bucket is there and no other stack has made it since."""
+    try:
+        tags = clients.s3.get_bucket_tagging(**clients.address(bucket))["TagSet"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] in ("NoSuchBucket", "NoSuchTagSet"):
+            return error.response["Error"]["Code"] == "NoSuchTagSet"
+        raise
+    return {tag["Key"]: tag["Value"] for tag in tags}.get("aws:cloudformation:stack-id", stack_id) == stack_id
 
 
 def _unprotect(dynamodb: Any, table: str) -> None:
@@ -68,12 +85,15 @@ def _empty_and_delete(s3: Any, bucket: Mapping[str, str]) -> None:
         rows = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
         if rows:
             gone = [{"Key": row["Key"], "VersionId": row["VersionId"]} for row in rows]
-            s3.delete_objects(**bucket, Delete={"Objects": gone, "Quiet": True})
+            for failed in s3.delete_objects(**bucket, Delete={"Objects": gone, "Quiet": True}).get("Errors", ()):
+                raise DeployError(
+                    f"the stack is deleted, an object is not: bucket={bucket['Bucket']} key={failed['Key']} error={failed['Code']}"
+                )
     try:
         s3.delete_bucket(**bucket)
     except ClientError as error:
         raise DeployError(
-            f"the stack is deleted, a bucket is not, delete it manually: bucket={bucket['Bucket']} error={error}"
+            f"the stack is deleted, a bucket is not; repeat the command: bucket={bucket['Bucket']} error={error}"
         ) from error
 
 

@@ -130,6 +130,18 @@ def tables(operator: Operator) -> dict[str, list[str]]:
     return found
 
 
+def jobs_have_their_code(operator: Operator) -> bool:
+    """Whether each file that a job names is where it says, and jobs start at night."""
+    with closing(operator.client("glue")) as glue, closing(operator.client("s3")) as s3:
+        jobs, triggers = glue.get_jobs()["Jobs"], glue.get_triggers()["Triggers"]
+        for job in jobs:
+            given = job["DefaultArguments"]
+            for address in (job["Command"]["ScriptLocation"], given["--extra-py-files"], given["--additional-python-modules"]):
+                bucket, _, key = address.removeprefix("s3://").partition("/")
+                assert key.startswith("jobs/") and s3.head_object(Bucket=bucket, Key=key)["ContentLength"] > 0
+    return bool(jobs and triggers)
+
+
 def listed(url: str, token: str) -> list[str]:
     return sorted(json.loads(ask(f"{url}{LOGS}/{FQN}", **bearer(token))[1])["runs"])
 
@@ -148,7 +160,9 @@ def test_stack_with_data_is_deployed_again(operator: Operator, template: dict[st
     stage, change = f"STAGE={operator.stage}", "PARAMS=LogLevel=DEBUG"
     assert "Auth jwt needs JwtIssuer" in operator.make("diff", stage, expected=1)
     operator.believe()
-    operator.make("deploy", stage)
+    told = operator.make("deploy", stage)
+    assert told.splitlines()[-1] == f'  make smoke TOKEN="$TOKEN" URL={operator.outputs()["ApiUrl"]}' and "set Login" in told
+    assert jobs_have_their_code(operator)
     assert "nothing changes" in operator.make("diff", stage)
     url, token = operator.url(template), operator.token
     assert ask(f"{url}{LOGS}/{FQN}/run-0")[0] == 401
@@ -194,7 +208,9 @@ def test_and_all_goes_when_it_is_said_twice(operator: Operator, tmp_path: Path) 
         s3.put_object(Bucket="gone-logs", Key="pipeline-logs/a", Body=b"x")
         operator.make("destroy", f"STAGE={stage}", "DATA=delete", typed="runlake-gone\nno\n", expected=1)
         assert s3.list_objects_v2(Bucket="gone-logs")["KeyCount"] == 1
-        operator.make("destroy", f"STAGE={stage}", "DATA=delete", typed="runlake-gone\ndelete the data of runlake-gone\n")
+        assert "; DATA=delete deletes them too" in operator.make("destroy", f"STAGE={stage}", typed="runlake-gone\n")
+        told = operator.make("destroy", f"STAGE={stage}", "DATA=delete", typed="delete the data of runlake-gone\n")
+        assert "aws s3 rb --force s3://runlake-artifacts-000000000000-us-east-1" in told
         assert not [each["Name"] for each in s3.list_buckets()["Buckets"] if each["Name"].startswith("gone-")]
 
 

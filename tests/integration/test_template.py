@@ -123,7 +123,7 @@ def test_buckets_are_encrypted_private_tls_only_and_kept(template: Template, nam
     assert (statement["Effect"], statement["Principal"]) == ("Deny", "*")
     assert statement["Resource"] == [{"Fn::GetAtt": [name, "Arn"]}, {"Fn::Sub": f"${{{name}.Arn}}/*"}]
     assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
-    assert template["Resources"][name]["DeletionPolicy"] == "Retain"
+    assert template["Resources"][name]["DeletionPolicy"] == "RetainExceptOnCreate"
 
 
 def rules(template: Template, name: str) -> dict[str, dict[str, Any]]:

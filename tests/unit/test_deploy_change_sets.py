@@ -17,6 +17,7 @@ from deploy.teardown import Clients, destroy
 STAGE = Stage(stack="s", parameters={"A": "1"}, tags={"x": "y"})
 UPLOADED = Uploaded("https://bucket/template.yaml", frozenset({"A", "B", "Secret", "Version"}), {"Version": "2"})
 THERE = {
+    "StackId": "arn:s/2",
     "StackStatus": "UPDATE_COMPLETE",
     "Parameters": [{"ParameterKey": name} for name in ("A", "Secret", "Gone", "Version")],
     "Outputs": [],
@@ -88,6 +89,8 @@ def test_what_cannot_be_done_is_said() -> None:
         Stacks(client).propose(STAGE, UPLOADED, {})
     with pytest.raises(DeployError, match="no such parameter: Wrong"):
         Stacks(cloudformation(THERE, [])).propose(STAGE, UPLOADED, {"Wrong": "1"})
+    with pytest.raises(DeployError, match="run make destroy for it, then deploy again stack=s"):
+        Stacks(cloudformation(THERE | {"StackStatus": "ROLLBACK_COMPLETE"}, [])).propose(STAGE, UPLOADED, {})
     with pytest.raises(DeployError, match="each deployment sets it itself: Version"):
         Stacks(cloudformation(THERE, [])).propose(STAGE, UPLOADED, {"Version": "1"})
 
@@ -109,24 +112,50 @@ def test_the_first_reason_is_told_not_what_followed_from_it() -> None:
 
 
 ACCOUNT = "111122223333"
-RESOURCES = [
-    {"ResourceType": "AWS::DynamoDB::Table", "PhysicalResourceId": "checkpoints"},
-    {"ResourceType": "AWS::SNS::Topic", "PhysicalResourceId": "topic"},
-]
 
 
-def clients() -> Clients:
-    dynamodb = Mock()
+def resource(kind: str, name: str, status: str = "CREATE_COMPLETE") -> dict[str, str]:
+    return {"ResourceType": kind, "PhysicalResourceId": name, "ResourceStatus": status}
+
+
+BUCKET, SKIPPED = "AWS::S3::Bucket", "DELETE_SKIPPED"
+RESOURCES = [resource("AWS::DynamoDB::Table", "checkpoints"), resource("AWS::SNS::Topic", "topic"), resource(BUCKET, "logs")]
+EVENTS = [resource(BUCKET, "replaced", SKIPPED), resource(BUCKET, "logs"), resource("AWS::DynamoDB::Table", "table", SKIPPED)]
+
+
+def s3_error(code: str) -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": ""}}, "GetBucketTagging")
+
+
+def clients(**tags: str | ClientError) -> Clients:
+    """``tags``: by bucket, the id of the stack in its tags, or an error; a bucket without any has none."""
+    dynamodb, s3 = Mock(), Mock()
     dynamodb.describe_table.return_value = {"Table": {}}
-    return Clients(Mock(), dynamodb, ACCOUNT)
+
+    def tagging(Bucket: str, **_: str) -> dict[str, Any]:
+        found = tags.get(Bucket, s3_error("NoSuchTagSet"))
+        if isinstance(found, ClientError):
+            raise found
+        return {"TagSet": [{"Key": "aws:cloudformation:stack-id", "Value": found}]}
+
+    s3.get_bucket_tagging.side_effect = tagging
+    s3.get_paginator.return_value.paginate.return_value = [
+        {"Versions": [{"Key": "a", "VersionId": "1"}], "Uploads": [{"Key": "a", "UploadId": "u"}]}
+    ]
+    s3.delete_objects.return_value = {}
+    return Clients(s3, dynamodb, ACCOUNT)
 
 
-OUTPUTS = [{"OutputKey": name, "OutputValue": name.lower()} for name in ("BucketName", "DatasetBucketName")]
-
-
-def stacks_to_destroy() -> tuple[Mock, Stacks]:
-    client = cloudformation(THERE | {"Outputs": OUTPUTS}, [])
-    client.get_paginator.return_value.paginate.return_value = [{"StackResourceSummaries": RESOURCES}]
+def stacks_to_destroy(*, deleted: bool = False) -> tuple[Mock, Stacks]:
+    client = cloudformation(None if deleted else THERE, [])
+    answers = {
+        "list_stacks": {
+            "StackSummaries": [{"StackName": name, "StackId": f"arn:{name}/1"} for name in ("other", "s")[: 1 + deleted]]
+        },
+        "list_stack_resources": {"StackResourceSummaries": [] if deleted else RESOURCES},
+        "describe_stack_events": {"StackEvents": [resource(BUCKET, "logs", SKIPPED), *EVENTS] if deleted else EVENTS},
+    }
+    client.get_paginator.side_effect = lambda operation: Mock(**{"paginate.return_value": [answers[operation]]})
 
     def delete(StackName: str) -> None:
         client.describe_stacks.return_value = {"Stacks": [{"StackStatus": "DELETE_COMPLETE"}]}
@@ -147,9 +176,9 @@ def test_nothing_is_deleted_unless_the_words_are_typed() -> None:
 def test_buckets_stay_and_are_told() -> None:
     client, stacks = stacks_to_destroy()
     used = clients()
-    assert destroy(stacks, used, "s", with_data=False, ask=lambda _: "s\n") == ["bucketname", "datasetbucketname"]
-    client.delete_stack.assert_called_once()
-    assert used.s3.mock_calls == []
+    assert destroy(stacks, used, "s", with_data=False, ask=lambda _: "s\n") == ["logs", "replaced"]
+    client.delete_stack.assert_called_once_with(StackName="arn:s/2")
+    assert {call[0] for call in used.s3.mock_calls} == {"get_bucket_tagging"}
 
 
 def test_destroy_turns_table_protection_off_before_deletion() -> None:
@@ -170,7 +199,7 @@ def test_destroy_refused_changes_no_table() -> None:
     client.describe_stacks.return_value = {"Stacks": [THERE | {"EnableTerminationProtection": True}]}
     with pytest.raises(DeployError, match="the stack is protected"):
         destroy(stacks, used, "s", with_data=False, ask=lambda _: "s\n")
-    assert used.dynamodb.mock_calls == [] and used.s3.mock_calls == []
+    assert used.dynamodb.mock_calls == [] and not used.s3.delete_bucket.called
     client.delete_stack.assert_not_called()
 
 
@@ -178,13 +207,51 @@ def test_destroy_with_data_names_the_owner_of_each_bucket() -> None:
     """A bucket that was deleted since may belong to anybody by now."""
     _, stacks = stacks_to_destroy()
     used = clients()
-    used.s3.get_paginator.return_value.paginate.return_value = [
-        {"Versions": [{"Key": "a", "VersionId": "1"}], "Uploads": [{"Key": "a", "UploadId": "u"}]}
-    ]
     typed = iter(["s", "delete the data of s"])
     assert destroy(stacks, used, "s", with_data=True, ask=lambda _: next(typed)) == []
-    operations = [used.s3.abort_multipart_upload, used.s3.delete_objects, used.s3.delete_bucket]
+    operations = [used.s3.abort_multipart_upload, used.s3.delete_objects, used.s3.delete_bucket, used.s3.get_bucket_tagging]
     operations.append(used.s3.get_paginator.return_value.paginate)
     for operation in operations:
         assert {asked.kwargs["ExpectedBucketOwner"] for asked in operation.call_args_list} == {ACCOUNT}
-        assert {asked.kwargs["Bucket"] for asked in operation.call_args_list} == {"bucketname", "datasetbucketname"}
+        assert {asked.kwargs["Bucket"] for asked in operation.call_args_list} == {"logs", "replaced"}
+
+
+@pytest.mark.parametrize(
+    ("tags", "left"),
+    [
+        ({}, ["logs", "replaced"]),
+        ({"logs": "arn:s/1", "replaced": s3_error("NoSuchBucket")}, ["logs"]),
+        ({"logs": "arn:other/7", "replaced": "arn:s/1"}, ["replaced"]),
+    ],
+)
+def test_stopped_destroy_goes_on_with_the_buckets_that_are_left(tags: dict[str, str | ClientError], left: list[str]) -> None:
+    client, stacks = stacks_to_destroy(deleted=True)
+    used, ask = clients(**tags), Mock(return_value="delete the data of s")
+    assert destroy(stacks, used, "s", with_data=False, ask=ask) == left
+    ask.assert_not_called()
+    assert destroy(stacks, used, "s", with_data=True, ask=ask) == []
+    assert [f"in {', '.join(left)}." in call.args[0] for call in ask.call_args_list] == [True]
+    assert [call.kwargs["Bucket"] for call in used.s3.delete_bucket.call_args_list] == left
+    client.delete_stack.assert_not_called()
+
+
+def test_object_that_cannot_be_deleted_is_named() -> None:
+    _, stacks = stacks_to_destroy(deleted=True)
+    used = clients()
+    used.s3.delete_objects.return_value = {"Errors": [{"Key": "locked", "Code": "AccessDenied"}]}
+    with pytest.raises(DeployError, match="bucket=logs key=locked error=AccessDenied"):
+        destroy(stacks, used, "s", with_data=True, ask=lambda _: "delete the data of s")
+
+
+def test_stack_that_nobody_knows_is_not_destroyed() -> None:
+    _, stacks = stacks_to_destroy(deleted=True)
+    with pytest.raises(DeployError, match="there is no such stack: stack=unknown"):
+        destroy(stacks, clients(), "unknown", with_data=True, ask=lambda _: "")
+
+
+def test_refused_look_is_not_taken_for_a_deleted_stack() -> None:
+    client, stacks = stacks_to_destroy()
+    client.delete_stack.side_effect = None
+    client.describe_stacks.side_effect = s3_error("ExpiredToken")
+    with pytest.raises(ClientError):
+        stacks.delete("arn:s/2")
