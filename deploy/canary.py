@@ -2,14 +2,15 @@
 
 Chalice lets the gateway call the function itself, so new code serves all requests at once. Here each deployment publishes a
 version, the gateway calls the alias, and CodeDeploy shifts the alias gradually to the new version, and back if the API's alarm
-fires. SAM requires literals here, not parameters, so the template itself is changed.
+fires. SAM requires literals here, not parameters, so the template itself is changed. SAM's role for CodeDeploy would have no
+permissions boundary, so it gets one like those of the functions.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-FUNCTION, ALIAS, ALARM = "APIHandler", "live", "ApiErrorsAlarm"
+FUNCTION, ALIAS, ALARM, ROLE = "APIHandler", "live", "ApiErrorsAlarm", "ShiftRole"
 _UNSHIFTED = "AllAtOnce"
 
 
@@ -21,11 +22,32 @@ def shift(template: dict[str, Any], how: str) -> None:
     resources[FUNCTION]["Properties"] |= {
         "AutoPublishAlias": ALIAS,
         "AutoPublishAliasAllProperties": True,
-        "DeploymentPreference": {"Type": how, "Alarms": [{"Ref": ALARM}]},
+        "DeploymentPreference": {"Type": how, "Alarms": [{"Ref": ALARM}], "Role": {"Fn::GetAtt": [ROLE, "Arn"]}},
     }
+    like = resources["ApiRole"]["Properties"]
+    resources[ROLE] = _role({name: like[name] for name in ("Path", "PermissionsBoundary")})
     api = resources["RestAPI"]["Properties"]
     api["DefinitionBody"] = _through_the_alias(api["DefinitionBody"])
     resources["APIHandlerInvokePermission"]["Properties"]["FunctionName"] = {"Ref": f"{FUNCTION}.Alias"}
+
+
+def _role(properties: dict[str, Any]) -> dict[str, Any]:
+    """CodeDeploy's role, with further properties."""
+    function = {"Fn::GetAtt": [FUNCTION, "Arn"]}
+    move = ["lambda:GetAlias", "lambda:GetProvisionedConcurrencyConfig", "lambda:UpdateAlias"]
+    statements = [
+        {"Sid": "MoveAlias", "Effect": "Allow", "Action": move, "Resource": [function, {"Fn::Sub": f"${{{FUNCTION}.Arn}}:*"}]},
+        {"Sid": "WatchAlarm", "Effect": "Allow", "Action": "cloudwatch:DescribeAlarms", "Resource": "*"},
+    ]
+    assumes = {"Effect": "Allow", "Principal": {"Service": "codedeploy.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    return {
+        "Type": "AWS::IAM::Role",
+        "Properties": properties
+        | {
+            "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [assumes]},
+            "Policies": [{"PolicyName": "shift", "PolicyDocument": {"Version": "2012-10-17", "Statement": statements}}],
+        },
+    }
 
 
 def _through_the_alias(value: Any) -> Any:
