@@ -26,8 +26,8 @@ Json = dict[str, Any]
 @dataclass
 class OpenId:
     """``asked``: method, path and parameters of requests. ``redirect``, ``metadata``, ``claims``, ``answer``: merged into the query of the
-    redirect, the metadata, the ID token and the answers of the token endpoint; None removes. ``refusals``: errors of the next requests for
-    tokens. ``is_away``: it closes connections."""
+    redirect, the metadata, the ID token and the answers of the token endpoint, ``device`` into device codes; None removes. ``refusals``: errors of
+    the next requests for tokens, with a status before it or 400. ``is_away``: it closes connections."""
 
     issuer: Issuer = field(default_factory=Issuer)
     port: int = 0
@@ -37,6 +37,7 @@ class OpenId:
     claims: Json = field(default_factory=dict)
     access: Json = field(default_factory=dict)
     answer: Json = field(default_factory=dict)
+    device: Json = field(default_factory=dict)
     refusals: list[str] = field(default_factory=list)
     is_away: bool = False
     issued: list[str] = field(default_factory=list)
@@ -90,7 +91,8 @@ class OpenId:
         """The answer of the token endpoint."""
         with self._lock:
             if self.refusals and (refusal := self.refusals.pop(0)):
-                return 400, {"error": refusal}
+                status, _, error = refusal.rpartition(" ")
+                return int(status or 400), {"error": error}
             if form["grant_type"] == "refresh_token":
                 if form["refresh_token"] not in self._refresh_tokens:
                     self._refresh_tokens.clear()
@@ -174,8 +176,8 @@ class _Handler(BaseHTTPRequestHandler):
             case "/token":
                 self._json(*openid.tokens(given))
             case "/device":
-                self._json(200, {"device_code": "device-1", "user_code": "ABCD-EFGH", "verification_uri": f"{openid.url}/activate",
-                                 "expires_in": 300, "interval": 5})  # fmt: skip
+                code = {"device_code": "device-1", "user_code": "ABCD-EFGH", "verification_uri": f"{openid.url}/activate"}
+                self._json(200, _merged({**code, "expires_in": 300, "interval": 5}, openid.device))
             case _:
                 self._json(200, {})
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import logging
+import os
 import re
+import socket
 import threading
+import time
 import webbrowser
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -19,10 +25,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from client.tests.fake_server import FakeServer
+from runlake import Pace, RunlogHandler
 from runlake.__main__ import runlake
 from runlake.archive import Archive
 from runlake.commands import login as commands
-from runlake.errors import AccessError, UnavailableError
+from runlake.errors import AccessError, SettingsError, UnavailableError
 from runlake.loopback import Loopback
 from runlake.settings import Settings, load_settings
 from tests.openid import OpenId
@@ -122,6 +129,8 @@ HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
     "token of another kind": ({"answer": {"token_type": "mac"}}, "valid access token"),
     "token that is no text": ({"answer": {"access_token": {"a": 1}}}, "valid access token"),
     "end that is no number": ({"answer": {"expires_in": "soon"}}, "valid end of the access token"),
+    "end that is no time": ({"answer": {"expires_in": float("nan")}}, "valid end of the access token"),
+    "no end": ({"answer": {"expires_in": float("inf")}}, "valid end of the access token"),
 }  # fmt: skip
 
 
@@ -144,6 +153,7 @@ def test_hostile_answer_logs_nobody_in(name: str, place: Path, openid: OpenId, m
         (["authorization_pending", "slow_down", "authorization_pending", ""], [5.0, 5.0, 10.0, 10.0], ""),
         (["authorization_pending", "access_denied"], [5.0, 5.0], "refused: access_denied"),
         (["expired_token"], [5.0], "refused: expired_token"),
+        (["429 slow_down", "429 too_many_requests", "temporarily_unavailable", ""], [5.0, 10.0, 20.0, 40.0], ""),
     ],
 )
 def test_login_on_another_device(
@@ -158,6 +168,25 @@ def test_login_on_another_device(
     assert said in result.stderr
     (asked,) = openid.requests("/device")
     assert asked == {"client_id": "cli", "scope": "openid logs:read", "resource": "urn:runlake"}
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        *({"interval": each} for each in (float("nan"), float("inf"), 1e12, "5s", [])),
+        *({"expires_in": each} for each in (float("nan"), float("inf"), 1e30, -1, None, [])),
+        {"verification_uri": "javascript:alert(1)"},
+        {"user_code": None},
+    ],
+)
+def test_hostile_device_code_logs_nobody_in(
+    device: dict[str, Any], place: Path, openid: OpenId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runlake.openid.time.sleep", lambda _: pytest.fail("it waits"))
+    openid.device = device
+    result = call("login", "--device")
+    assert result.exit_code == 2 and "\nnext: " in result.stderr and "invalid response" not in result.stderr
+    assert not list(place.glob("*.json"))
 
 
 def test_without_display_a_code_is_preferred_and_else_the_address_is_printed(
@@ -201,6 +230,15 @@ def away(openid: OpenId) -> None:
     openid.is_away = True
 
 
+def nonsense(openid: OpenId) -> None:
+    """As the page of a network that asks for a login of its own."""
+    openid.metadata = {"issuer": None}
+
+
+def busy(openid: OpenId) -> None:
+    openid.refusals = ["429 too_many_requests"]
+
+
 def ended(openid: OpenId) -> None:
     openid.refusals = ["invalid_grant"]
 
@@ -210,6 +248,9 @@ def ended(openid: OpenId) -> None:
     [
         (away, {"ends_s": 1.0}, UnavailableError),
         (away, {"ends_s": "soon"}, None),
+        (busy, {"ends_s": 1.0}, UnavailableError),
+        (nonsense, {"ends_s": 1.0}, AccessError),
+        (nonsense, {"ends_s": "soon"}, None),
         (ended, {"ends_s": 1.0}, AccessError),
         (ended, {"ends_s": "soon"}, AccessError),
         (away, {"ends_s": 1.0, "refresh_token": ""}, AccessError),
@@ -231,6 +272,79 @@ def test_login_that_cannot_be_renewed(
             settings.token_for(settings.url).value()
     else:
         assert settings.token_for(settings.url).value() == openid.issued[-1]
+
+
+def test_login_that_cannot_be_stored_is_not_used_up(place: Path, openid: OpenId, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call("login").exit_code == 0
+    alter(place, ends_s=1.0)
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    token = load_settings().token_for(load_settings().url)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(SettingsError, match=r"cannot be renewed .*No space left"):
+            token.value()
+    assert len(openid.requests("/token")) == 1 and len(list(place.glob("*.*"))) == 2, "no rest beside login and lock"
+    assert token.value() == openid.issued[-1] == stored(place)["tokens"]["access_token"]
+
+
+@pytest.mark.parametrize("is_soon", [False, True])
+def test_login_in_a_folder_that_cannot_be_written(is_soon: bool, place: Path, openid: OpenId) -> None:
+    assert call("login").exit_code == 0
+    alter(place, ends_s=time.time() + 30 if is_soon else 1.0)
+    (lock,) = place.glob("*.lock")
+    lock.unlink()
+    lock.mkdir()
+    result = call("whoami")
+    assert result.exit_code == (0 if is_soon else 2)
+    assert is_soon or ("the login cannot be renewed path=" in result.stderr and "next: let this user write there" in result.stderr)
+
+
+def test_login_beside_a_renewal_is_kept(place: Path, openid: OpenId, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call("login").exit_code == 0
+    alter(place, ends_s=1.0)
+    answer, is_asked, may_answer = openid.tokens, threading.Event(), threading.Event()
+
+    def slow(form: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        found = answer(form)
+        if form["grant_type"] == "refresh_token":
+            is_asked.set()
+            may_answer.wait(10)
+        return found
+
+    monkeypatch.setattr(openid, "tokens", slow)
+    settings = load_settings()
+    with ThreadPoolExecutor(2) as pool:
+        renewing = pool.submit(settings.token_for(settings.url).value)
+        assert is_asked.wait(10)
+        logging_in = pool.submit(call, "login")
+        wait([logging_in], 0.3)
+        may_answer.set()
+        assert logging_in.result().exit_code == 0 and renewing.result() == openid.issued[1]
+    assert stored(place)["tokens"]["access_token"] == openid.issued[2]
+
+
+def test_lines_wait_for_an_issuer_that_answers_nonsense(
+    place: Path, openid: OpenId, server: FakeServer, pace: Pace, tmp_path: Path
+) -> None:
+    assert call("login").exit_code == 0
+    alter(place, ends_s=1.0)
+    nonsense(openid)
+    said, told = threading.Event(), list[str]()
+
+    def tell(text: str) -> None:
+        told.append(text)
+        said.set()
+
+    settings = replace(load_settings(), spool_dir=str(tmp_path / "spool"))
+    handler = RunlogHandler("p", "r", settings=settings, pace=pace, tell=tell)
+    handler.emit(logging.makeLogRecord({"msg": "one"}))
+    assert said.wait(10) and "the login cannot be renewed" in told[0]
+    openid.metadata = {}
+    handler.close()
+    assert [line.endswith(b": one") for line in server.lines("p", "r")] == [True]
 
 
 def test_issuer_that_is_away_is_named(place: Path, openid: OpenId) -> None:
@@ -270,7 +384,29 @@ def test_login_belongs_to_one_address_and_profile(place: Path, openid: OpenId, m
     assert "the token (environment) takes precedence" in call("login").stderr
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"config": {}}', '{"config": {"issuer": 1}, "tokens": {}, "issued_s": 0}'])
+WHOLE: dict[str, Any] = {
+    "config": {
+        "issuer": "https://issuer.test",
+        "client_id": "cli",
+        "redirect": "http://127.0.0.1/",
+        "scopes": "",
+        "parameters": {},
+    },
+    "tokens": {"access_token": "a", "refresh_token": "", "ends_s": None, "claims": {}},
+    "issued_s": 0,
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "[]", '{"config": {}}', '{"config": {"issuer": 1}, "tokens": {}, "issued_s": 0}', "[" * 100_000,
+        *(json.dumps(WHOLE | {part: {**WHOLE[part], name: value}}) for part, name, value in [
+            ("config", "issuer", 5), ("config", "parameters", []), ("tokens", "access_token", None), ("tokens", "refresh_token", 5),
+            ("tokens", "ends_s", "soon"), ("tokens", "claims", []),
+        ]),
+    ],
+)  # fmt: skip
 def test_damaged_login_is_an_error_that_a_login_or_logout_ends(text: str, place: Path) -> None:
     assert call("login").exit_code == 0
     (path,) = place.glob("*.json")
@@ -312,3 +448,34 @@ def test_loopback_takes_only_the_answer_of_its_login() -> None:
         with urlopen(f"{loopback.address}?{urlencode({'state': 's', 'code': 'a b'})}") as page:
             assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
         assert waiting.result() == {"state": "s", "code": "a b"}
+
+
+def test_loopback_is_not_held_by_others() -> None:
+    with Loopback("http://127.0.0.1/back") as loopback, ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(loopback.answer, lambda query: "s" in query, 20.0)
+        port = int(loopback.address.split(":")[2].partition("/")[0])
+        with socket.create_connection(("127.0.0.1", port)) as held:
+            held.sendall(b"GET /back HTTP/1.1\r\n")
+            with urlopen(f"{loopback.address}?s=1", timeout=1) as page:
+                assert page.status == 200
+        assert waiting.result() == {"s": "1"}
+
+
+@pytest.mark.parametrize(
+    "redirect",
+    ["https://evil.test/back", "http://evil.test/back", "http://127.0.0.1.evil.test/", "http://127.0.0.1@evil.test/", "https://127.0.0.1/",
+     "http://127.0.0.1:99999/", "http://[/", "app://127.0.0.1/", ""],
+)  # fmt: skip
+def test_answer_goes_to_no_other_machine(redirect: str, place: Path, openid: OpenId, server: FakeServer) -> None:
+    assert server.login is not None
+    server.login["cliRedirect"] = redirect
+    result = call("login")
+    assert result.exit_code == 2 and "is not of this machine" in result.stderr and openid.requests("/authorize") == []
+
+
+def test_taken_port_is_named(place: Path, server: FakeServer) -> None:
+    assert server.login is not None
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        server.login["cliRedirect"] = f"http://127.0.0.1:{other.getsockname()[1]}/back"
+        result = call("login")
+    assert result.exit_code == 2 and "another program has the port" in result.stderr and "next: end the program" in result.stderr

@@ -309,6 +309,18 @@ def test_unsigned_request_names_the_option(server: FakeServer) -> None:
     assert isinstance(error, AddressError) and "--auth iam" in error.next_step
 
 
+@pytest.mark.parametrize(
+    "date",
+    ["", "x", "Fri, 01 Jan 99999 00:00:00 GMT", f"Fri, 01 Jan {'9' * 20} 00:00:00 GMT", f"Thu, 01 Jan 2026 00:00:00 +{'9' * 24}",
+     f"Thu, 01 Jan 2026 00:00:00 -{'9' * 24}"],
+)  # fmt: skip
+def test_answer_without_a_possible_date_is_a_refusal(date: str, keys: None) -> None:
+    refused = httpx.Response(403, json={"message": "Signature expired: A"}, headers={"date": date})
+    archive = Archive(URL, transport=httpx.MockTransport(lambda _: refused), signer=Signer(URL))
+    with archive, pytest.raises(AccessError, match="clock is wrong"):
+        archive.newest_run("p")
+
+
 @pytest.mark.parametrize("off_s", [-3600.0, 86_400.0])
 def test_wrong_clock_is_corrected_by_the_answer(off_s: float, server: FakeServer, signed: Settings) -> None:
     server.add("p", "r", b"one\n")

@@ -53,6 +53,7 @@ _LETTERS = "/v1/dead-letters"
 _PIPELINE_FILES = "/v1/pipeline-files"
 _NO_CONTENT = 204
 _BAD_REQUEST = 400
+_YEAR_10000_S = 253_402_300_800
 _UNAUTHORIZED = (401, 403)
 _CONFLICT = 409
 _TRY_AGAIN = frozenset({408, 425, 429})
@@ -713,4 +714,8 @@ def _advice_to_sign(message: str) -> str | None:
 def _date_of(response: httpx.Response) -> float | None:
     """The server's time, in seconds since 1970; None if it does not state it."""
     parsed = parsedate_tz(response.headers.get("date", ""))
-    return float(mktime_tz(parsed)) if parsed else None
+    try:
+        at_s = float(mktime_tz(parsed)) if parsed else None
+    except (ValueError, OverflowError):
+        return None
+    return at_s if at_s is not None and 0 <= at_s < _YEAR_10000_S else None

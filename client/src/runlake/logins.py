@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 FOLDER = "logins"
 _EARLY_S = 60
 """Access tokens are renewed this long before they end."""
+_ROOM_BYTES = 16_384
+"""Of a new file before it has the login."""
 _LEAST_AGE_S = 60
 """A token that is refused, for example since it lacks a scope, is not renewed more often."""
 
@@ -44,6 +46,14 @@ class Login:
         """Who logged in, for people: an address of mail, a name, or the subject; "" if the issuer does not say."""
         claims = self.tokens.claims
         return next((str(claims[name]) for name in ("email", "preferred_username", "name", "sub") if claims.get(name)), "")
+
+    def check(self) -> None:
+        """Raises TypeError if a value has another type than it must have."""
+        config, tokens = self.config, self.tokens
+        texts = (config.issuer, config.client_id, config.redirect, config.scopes, tokens.access_token, tokens.refresh_token)
+        kinds = [(each, str) for each in texts] + [(config.parameters, dict), (tokens.claims, dict)]
+        if not all(isinstance(each, kind) for each, kind in kinds) or not isinstance(tokens.ends_s, (int, float, type(None))):
+            raise TypeError("a value has another type")
 
     def ends_within(self, seconds: float, now_s: float) -> bool:
         """Whether the access token ends that soon."""
@@ -71,29 +81,20 @@ class LoginFile:
             stored = json.loads(self.path.read_text())
             from runlake.openid import LoginConfig, Tokens
 
-            return Login(LoginConfig(**stored["config"]), Tokens(**stored["tokens"]), float(stored["issued_s"]))
+            login = Login(LoginConfig(**stored["config"]), Tokens(**stored["tokens"]), float(stored["issued_s"]))
+            login.check()
+            return login
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is damaged"
             following = "log in again with `runlake login`, or delete the file"
             raise SettingsError(f"the login cannot be read path={self.path} reason={reason}", next_step=following) from error
 
     def store(self, config: LoginConfig, tokens: Tokens) -> Login:
-        """Replace the login. Raises OSError."""
-        login = Login(config, tokens, self._clock_s())
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        temporary = self.path.with_suffix(f".{secrets.token_hex(4)}")
-        try:
-            with open(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-                json.dump(asdict(login), file)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.path)
-        finally:
-            with suppress(FileNotFoundError):
-                temporary.unlink()
-        return login
+        """Replace the login. Waits for a process that renews the one before. Raises OSError."""
+        with self._locked(), self._replacement() as replace:
+            return replace(config, tokens)
 
     def check_issuer(self, config: LoginConfig) -> None:
         """Raises LoginError if the stored login is of another issuer: a server that was taken over could send people to one of its own. A file
@@ -127,11 +128,17 @@ class LoginFile:
         login = self.read()
         if login is None or not self._is_stale(login, refused):
             return login
-        with self._locked():
-            login = self.read()  # another process may have renewed it
-            if login is None or not self._is_stale(login, refused):
+        try:
+            with self._locked():
+                latest = self.read()  # another process may have renewed it
+                if latest is None or not self._is_stale(latest, refused):
+                    return latest
+                return self._renewed(latest)
+        except OSError as error:
+            if not login.ends_within(0, self._clock_s()):
                 return login
-            return self._renewed(login)
+            problem = f"the login cannot be renewed path={error.filename or self.path} reason={error.strerror or error}"
+            raise SettingsError(problem, next_step="let this user write there, and make room on the disk") from error
 
     def _is_stale(self, login: Login, refused: str) -> bool:
         now_s = self._clock_s()
@@ -146,12 +153,42 @@ class LoginFile:
                 return login
             raise AccessError(401, "the login has ended", next_step="log in again with `runlake login`")
         try:
-            return self.store(login.config, self._open_provider(login.config).renewed(login.tokens))
+            with self._replacement() as replace:
+                return replace(login.config, self._open_provider(login.config).renewed(login.tokens))
+        except LoginError as error:  # such as the page of a network that asks for a login of its own
+            if not has_ended:
+                return login
+            raise AccessError(401, f"the login cannot be renewed: {error}", next_step=error.next_step) from error
         except UnavailableError as error:
             if not has_ended:
                 return login
             error.next_step = f"is {login.config.host} up, and reachable from here? The command works again as soon as it is"
             raise
+
+    @contextmanager
+    def _replacement(self) -> Iterator[Callable[[LoginConfig, Tokens], Login]]:
+        """Replaces the login with another one. Until then its file has room: a full disk is noticed before a refresh token is used up."""
+        temporary = self.path.with_suffix(f".{secrets.token_hex(4)}")
+        try:
+            with open(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+
+                def written(text: str) -> None:
+                    file.seek(0)
+                    file.write(text)
+                    file.flush()
+                    os.fsync(file.fileno())
+
+                def replace(config: LoginConfig, tokens: Tokens) -> Login:
+                    login = Login(config, tokens, self._clock_s())
+                    written(json.dumps(asdict(login)))
+                    temporary.replace(self.path)
+                    return login
+
+                written(" " * _ROOM_BYTES)
+                yield replace
+        finally:
+            with suppress(FileNotFoundError):
+                temporary.unlink()
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-import time
+import errno
+import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler
-from socketserver import TCPServer
+from socketserver import ThreadingTCPServer
 from types import TracebackType
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
+
+from runlake.errors import LoginError
 
 _PAGE = b"<!doctype html><meta charset=utf-8><title>Runlake</title><p>You can close this page: the command line has the answer.\n"
 
 
 class Loopback:
-    """Listens on this machine alone. ``redirect``: the registered address; without a port, on a free one. A context manager. Raises OSError."""
+    """Listens on this machine alone. ``redirect``: the registered address; without a port, on a free one. A context manager. Raises LoginError,
+    OSError."""
 
     def __init__(self, redirect: str) -> None:
-        parts = urlsplit(redirect)
-        self._server = _Server(("127.0.0.1", parts.port or 0), _Handler)
+        parts, port = _checked(redirect)
+        try:
+            self._server = _Server(("127.0.0.1", port), _Handler)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            following = "end the program that has it, or log in with `runlake login --device`"
+            raise LoginError(f"another program has the port of the answer redirect={redirect}", next_step=following) from error
         self.address = f"http://{parts.hostname}:{self._server.server_address[1]}{parts.path}"
 
     def __enter__(self) -> Loopback:
@@ -29,25 +39,51 @@ class Loopback:
     def answer(self, is_answer: Callable[[Mapping[str, str]], bool], wait_s: float) -> Mapping[str, str] | None:
         """The query of the first request that answers the login; others, of other programs or pages, are refused. None: there was none in time."""
         found: list[Mapping[str, str]] = []
+        turn, is_over = threading.Lock(), threading.Event()
 
         def receive(host: str, target: str) -> bool:
             parts, expected = urlsplit(target), urlsplit(self.address)
             query = dict(parse_qsl(parts.query))
-            if found or host != expected.netloc or (parts.path or "/") != (expected.path or "/") or not is_answer(query):
+            if host != expected.netloc or (parts.path or "/") != (expected.path or "/") or not is_answer(query):
                 return False
-            found.append(query)
-            return True
+            with turn:
+                if found:
+                    return False
+                found.append(query)
+                return True
 
-        self._server.RequestHandlerClass = type("Handler", (_Handler,), {"receive": staticmethod(receive)})
-        end_s = time.monotonic() + wait_s
-        while not found and time.monotonic() < end_s:
-            self._server.handle_request()
+        members = {"receive": staticmethod(receive), "is_over": is_over}
+        self._server.RequestHandlerClass = type("Handler", (_Handler,), members)
+        serving = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        serving.start()
+        try:
+            is_over.wait(wait_s)
+        finally:
+            self._server.shutdown()
+            serving.join()
         return found[0] if found else None
 
 
-class _Server(TCPServer):
+def _checked(redirect: str) -> tuple[SplitResult, int]:
+    """The parts, and the port or 0. Raises LoginError: the answer must not go to another machine."""
+    try:
+        parts = urlsplit(redirect)
+        port = parts.port or 0
+    except ValueError:
+        parts, port = urlsplit(""), 0
+    if parts.scheme != "http" or parts.hostname not in ("127.0.0.1", "localhost"):
+        raise LoginError(
+            f"the address for the answer is not of this machine redirect={redirect!r}",
+            next_step="ask the operator to correct `cli_redirect`",
+        )
+    return parts, port
+
+
+class _Server(ThreadingTCPServer):
+    """A thread for each connection: none that others hold keeps the answer out."""
+
     allow_reuse_address = True
-    timeout = 0.1
+    daemon_threads = True
 
     def handle_error(self, *_: object) -> None:
         """A connection without a request is no error: browsers open some in advance."""
@@ -55,10 +91,18 @@ class _Server(TCPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     receive: Callable[[str, str], bool]
+    is_over: threading.Event
     timeout = 2
 
     def do_GET(self) -> None:
         is_received = type(self).receive(self.headers.get("Host", ""), self.path)
+        try:
+            self._answer(is_received)
+        finally:
+            if is_received:
+                self.is_over.set()
+
+    def _answer(self, is_received: bool) -> None:
         self.send_response(200 if is_received else 404)
         for name, value in (
             ("Content-Type", "text/html; charset=utf-8"),

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import hmac
 import json
+import math
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -26,6 +27,10 @@ Json = dict[str, Any]
 TIMEOUT_S = 15.0
 _MAX_BYTES = 1_000_000
 _LEEWAY_S = 60
+_MOST_INTERVAL_S, _MOST_WAIT_S = 3600.0, 86_400.0
+"""Of a device code."""
+_AWAY = ("server_error", "temporarily_unavailable")
+"""Codes of refusals that hold for now."""
 _DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 _OF_TOKENS = ("audience", "resource")
 """Parameters of the authorization request that requests for tokens have too: they choose the audience."""
@@ -100,20 +105,21 @@ class Provider:
         form = {**self.config.parameters, "client_id": self.config.client_id, "scope": self.config.scopes}
         answer = self._request(self._endpoint("device_authorization_endpoint"), form)
         try:
-            interval_s, ends_s = float(answer.get("interval", 5)), self._clock_s() + float(answer["expires_in"])
-            code = DeviceCode(
-                str(answer["device_code"]), str(answer["user_code"]), str(answer["verification_uri"]), interval_s, ends_s
-            )
-        except (KeyError, TypeError, ValueError) as error:
+            interval_s, wait_s = float(answer.get("interval", 5)), float(answer["expires_in"])
+            texts = str(answer["device_code"]), str(answer["user_code"]), str(answer["verification_uri"])
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise self._invalid("device code") from error
+        if not (interval_s <= _MOST_INTERVAL_S and 0 < wait_s <= _MOST_WAIT_S):  # nor NaN
+            raise self._invalid("device code")
+        code = DeviceCode(*texts, interval_s, self._clock_s() + wait_s)
         self._check_address(code.address)
         return code
 
     def tokens_of_device(self, code: DeviceCode, sleep: Callable[[float], None] | None = None) -> Tokens:
         """Wait until the person has confirmed. Raises LoginError if that was refused, or took too long, UnavailableError."""
         interval_s = max(code.interval_s, 1.0)
-        while self._clock_s() < code.ends_s:
-            (sleep or time.sleep)(interval_s)
+        while (left_s := code.ends_s - self._clock_s()) > 0:
+            (sleep or time.sleep)(min(interval_s, left_s))
             try:
                 return self._tokens({"grant_type": _DEVICE_GRANT, "device_code": code.code}, nonce="")
             except UnavailableError:
@@ -183,8 +189,10 @@ class Provider:
             claims = self._claims_of(answer.get("id_token"), nonce)
         try:
             ends_s = self._clock_s() + float(answer["expires_in"]) if "expires_in" in answer else None
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise self._invalid("end of the access token") from error
+        if ends_s is not None and not math.isfinite(ends_s):
+            raise self._invalid("end of the access token")
         return Tokens(access, str(refresh or ""), ends_s, claims)
 
     def _claims_of(self, token: object, nonce: str) -> Json:
@@ -220,23 +228,29 @@ class Provider:
         body = None if form is None else urlencode(form).encode()
         request = Request(address, body, {"Accept": "application/json", "User-Agent": "runlake-client"})
         try:
-            with build_opener(_NoRedirect).open(request, timeout=TIMEOUT_S) as response:
-                text = response.read(_MAX_BYTES)
-        except HTTPError as error:
-            with error:
-                text = error.read(_MAX_BYTES)
-            self._raise_refusal(error.code, text)
+            status, text = self._answer(request)
         except (OSError, ValueError, HTTPException) as error:
             reason = getattr(error, "reason", error)
             raise UnavailableError(f"the login server does not respond host={urlsplit(address).netloc} reason={reason}") from error
-        return _object(text) if text else {}
-
-    def _raise_refusal(self, status: int, text: bytes) -> None:
         answer = _object(text)
-        if status < 500 and isinstance(answer.get("error"), str):
-            raise _Refusal(self.config.host, answer["error"], str(answer.get("error_description", "")))
-        if status >= 500 or status == 429:
+        if status >= 300:
+            self._raise_refusal(status, answer)
+        return answer
+
+    def _answer(self, request: Request) -> tuple[int, bytes]:
+        try:
+            with build_opener(_NoRedirect).open(request, timeout=TIMEOUT_S) as response:
+                return 200, response.read(_MAX_BYTES)
+        except HTTPError as error:
+            with error:
+                return error.code, error.read(_MAX_BYTES)
+
+    def _raise_refusal(self, status: int, answer: Json) -> None:
+        code = answer.get("error")
+        if status >= 500 or code in _AWAY or (status == 429 and code != "slow_down"):
             raise UnavailableError(f"the login server is not available host={self.config.host} status={status}")
+        if isinstance(code, str):
+            raise _Refusal(self.config.host, code, str(answer.get("error_description", "")))
         raise LoginError(f"the login server refused the request host={self.config.host} status={status}")
 
     def _invalid(self, what: str) -> LoginError:
