@@ -25,6 +25,7 @@ from local.signatures import SentRequest, Signature, SignatureError
 
 SERVICE = "lambda"
 EXPIRED = "ExpiredTokenException"
+_UNKNOWN = "The security token included in the request is invalid."
 _TIMEOUT = ClientTimeout(total=60)
 _TEXT = ("text/", "application/json", "application/xml", "application/javascript")
 _NOT_PASSED = frozenset(
@@ -83,6 +84,8 @@ class JobUrl:
 
     async def _key(self, access_key: str, token: str | None) -> dict[str, Any]:
         """What the emulator knows of an access key, if the token is its own. Raises SignatureError."""
+        if not f"{access_key}{token}".isascii():
+            raise SignatureError("UnrecognizedClientException", _UNKNOWN)
         asked = {"Action": DESCRIBE_KEY, "AccessKeyId": access_key, "SessionToken": token or ""}
         assert self._session is not None
         async with self._session.post(f"{self._endpoint_url}/", data=asked, headers=_as_root("sts")) as answer:
@@ -91,7 +94,7 @@ class JobUrl:
             return key
         if key["code"] == EXPIRED:
             raise SignatureError(EXPIRED, "The security token included in the request is expired")
-        raise SignatureError("UnrecognizedClientException", "The security token included in the request is invalid.")
+        raise SignatureError("UnrecognizedClientException", _UNKNOWN)
 
     async def _invoked(self, payload: bytes) -> web.Response:
         assert self._session is not None

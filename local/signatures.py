@@ -69,7 +69,7 @@ class Signature:
             raise SignatureError("InvalidSignatureException", f"Credential should be scoped to {region}/{service}.")
         self._check_time(now)
         self._check_signed_headers(request.headers)
-        if not hmac.compare_digest(signature_of(request, self, secret), self.value):
+        if not hmac.compare_digest(signature_of(request, self, secret).encode(), _bytes(self.value)):
             raise SignatureError(
                 "InvalidSignatureException", "The request signature we calculated does not match the signature you provided."
             )
@@ -95,7 +95,7 @@ class Signature:
 def signature_of(request: SentRequest, signature: Signature, secret: str) -> str:
     """The signature that a request should have, in hexadecimal. Raises SignatureError: the body has another hash than the header says."""
     scope = f"{signature.date}/{signature.region}/{signature.service}/{_END}"
-    digest = hashlib.sha256(canonical_request(request, signature.signed_headers).encode()).hexdigest()
+    digest = hashlib.sha256(_bytes(canonical_request(request, signature.signed_headers))).hexdigest()
     key = f"AWS4{secret}".encode()
     for part in scope.split("/"):
         key = hmac.new(key, part.encode(), hashlib.sha256).digest()
@@ -120,7 +120,7 @@ def _path(sent: str) -> str:
         elif segment not in ("", "."):
             segments.append(segment)
     slash = "/" if segments and sent.endswith("/") else ""
-    return quote(f"/{'/'.join(segments)}{slash}", safe=f"/{_UNRESERVED}")
+    return quote(f"/{'/'.join(segments)}{slash}", safe=f"/{_UNRESERVED}", errors="surrogateescape")
 
 
 def _query(sent: str) -> str:
@@ -130,3 +130,8 @@ def _query(sent: str) -> str:
 
 def _encoded(text: str) -> str:
     return quote(unquote(text, errors="surrogateescape"), safe=_UNRESERVED, errors="surrogateescape")
+
+
+def _bytes(text: str) -> bytes:
+    """As it was sent: a server reads bytes that are not UTF-8 as lone surrogates."""
+    return text.encode(errors="surrogateescape")

@@ -160,6 +160,12 @@ WRONG: dict[str, Callable[[SentRequest], SentRequest]] = {
     "no scope": lambda good: without_scope(good, "/aws4_request", ""),
     "another algorithm": lambda good: without_scope(good, "AWS4-HMAC-SHA256", "AWS4-HMAC-SHA1"),
     "nothing else": lambda good: with_headers(good, authorization="AWS4-HMAC-SHA256 x"),
+    "a signature that is not hexadecimal": lambda good: without_scope(good, "Signature=", "Signature=é"),
+    "bytes as signature": lambda good: without_scope(good, "Signature=", "Signature=\udc80"),
+    "bytes in a signed header": lambda good: with_headers(good, host="\udc80"),
+    "bytes in the token": lambda good: with_headers(good, x_amz_security_token="\udc80"),
+    "bytes in the path": lambda good: replace(good, path="/\udc80"),
+    "bytes in the query": lambda good: replace(good, query="a=\udc80"),
     "a token of an issuer": lambda good: with_headers(good, authorization="Bearer eyJ"),
 }  # fmt: skip
 
