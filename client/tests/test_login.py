@@ -12,7 +12,7 @@ import threading
 import time
 import webbrowser
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -302,7 +302,9 @@ def test_login_in_a_folder_that_cannot_be_written(is_soon: bool, place: Path, op
     assert is_soon or ("the login cannot be renewed path=" in result.stderr and "next: let this user write there" in result.stderr)
 
 
-def test_login_beside_a_renewal_is_kept(place: Path, openid: OpenId, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def renewing(place: Path, openid: OpenId, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Future[str | None], threading.Event]]:
+    """A renewal whose answer is under way, and what lets it arrive."""
     assert call("login").exit_code == 0
     alter(place, ends_s=1.0)
     answer, is_asked, may_answer = openid.tokens, threading.Event(), threading.Event()
@@ -316,14 +318,46 @@ def test_login_beside_a_renewal_is_kept(place: Path, openid: OpenId, monkeypatch
 
     monkeypatch.setattr(openid, "tokens", slow)
     settings = load_settings()
-    with ThreadPoolExecutor(2) as pool:
-        renewing = pool.submit(settings.token_for(settings.url).value)
+    with ThreadPoolExecutor(1) as pool:
+        renewal = pool.submit(settings.token_for(settings.url).value)
         assert is_asked.wait(10)
+        yield renewal, may_answer
+        may_answer.set()
+
+
+def test_login_beside_a_renewal_is_kept(renewing: tuple[Future[str | None], threading.Event], place: Path, openid: OpenId) -> None:
+    renewal, may_answer = renewing
+    with ThreadPoolExecutor(1) as pool:
         logging_in = pool.submit(call, "login")
         wait([logging_in], 0.3)
         may_answer.set()
-        assert logging_in.result().exit_code == 0 and renewing.result() == openid.issued[1]
+        assert logging_in.result().exit_code == 0 and renewal.result() == openid.issued[1]
     assert stored(place)["tokens"]["access_token"] == openid.issued[2]
+
+
+def test_fork_during_a_renewal_blocks_no_later_one(
+    renewing: tuple[Future[str | None], threading.Event], place: Path, openid: OpenId
+) -> None:
+    renewal, may_answer = renewing
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(write_end)
+        os.read(read_end, 1)  # it lives until the test ends
+        os._exit(0)
+    try:
+        may_answer.set()
+        assert renewal.result() == openid.issued[1]
+        alter(place, ends_s=1.0)
+        settings = load_settings()
+        with ThreadPoolExecutor(1) as pool:
+            later = pool.submit(settings.token_for(settings.url).value)
+            wait([later], 5)
+            is_renewed = later.done()
+            os.close(write_end)
+        assert is_renewed and later.result() == openid.issued[2]
+    finally:
+        os.waitpid(child, 0)
 
 
 def test_lines_wait_for_an_issuer_that_answers_nonsense(

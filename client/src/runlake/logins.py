@@ -197,7 +197,10 @@ class LoginFile:
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with open(os.open(self.path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+            try:
+                yield
+            finally:
+                fcntl.flock(file, fcntl.LOCK_UN)  # a process that was forked meanwhile has the file, too
 
 
 class LoginToken(Token):
