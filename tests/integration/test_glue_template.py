@@ -49,6 +49,9 @@ def test_a_job_is_glue_6_on_workers_that_come_and_go(template: Template, job: st
     assert found["Command"]["Name"] == "glueetl"
     assert found["Command"]["ScriptLocation"] == {"Fn::Sub": f"s3://${{ArtifactsBucket}}/jobs/${{JobsVersion}}/{job}.py"}
     given = found["DefaultArguments"]
+    log_groups = [each["Properties"].get("LogGroupName") for each in of_type(template, "AWS::Logs::LogGroup").values()]
+    for name in ("output", "error"):
+        assert {"Fn::Sub": f"{given['--custom-logGroup-prefix']['Fn::Sub']}/{name}"} in log_groups, "they go with the stack"
     assert given["--enable-auto-scaling"] == "true"
     assert given["--extra-py-files"] == {"Fn::Sub": f"s3://${{ArtifactsBucket}}/jobs/${{JobsVersion}}/{glue.CODE.name}"}
     assert given["--additional-python-modules"] == {
