@@ -31,6 +31,7 @@ from runlake.archive import Archive
 from runlake.commands import login as commands
 from runlake.errors import AccessError, SettingsError, UnavailableError
 from runlake.loopback import Loopback
+from runlake.openid import Attempt, DeviceCode, Tokens
 from runlake.settings import Settings, load_settings
 from tests.openid import OpenId
 
@@ -72,11 +73,11 @@ def stored(place: Path) -> dict[str, Any]:
     return dict(json.loads(path.read_text()))
 
 
-def alter(place: Path, **tokens: Any) -> None:
+def alter(place: Path, issued_s: float = 0, **tokens: Any) -> None:
     """Change what the only login has."""
     (path,) = place.glob("*.json")
     login = stored(place)
-    path.write_text(json.dumps(login | {"issued_s": 0, "tokens": login["tokens"] | tokens}))
+    path.write_text(json.dumps(login | {"issued_s": issued_s, "tokens": login["tokens"] | tokens}))
 
 
 @pytest.mark.behavior("`runlake login` stores a login for its owner alone, which all commands of the profile use and renew.")
@@ -399,6 +400,22 @@ def test_refused_login_is_renewed_once_a_minute_at_most(place: Path, openid: Ope
             with pytest.raises(AccessError):
                 archive.check_credentials()
     assert len(openid.requests("/token")) == 1
+
+
+def test_refused_login_of_a_clock_that_was_ahead_is_renewed(place: Path, openid: OpenId) -> None:
+    assert call("login").exit_code == 0
+    tokens = stored(place)["tokens"]
+    alter(place, time.time() + 7200, ends_s=time.time() + 10_800, access_token="ended")
+    assert call("whoami").exit_code == 0 and stored(place)["tokens"]["access_token"] not in ("ended", tokens["access_token"])
+
+
+def test_secrets_of_a_login_are_in_no_representation() -> None:
+    made = [
+        Tokens("secret", "secret", None, {}),
+        DeviceCode("secret", "secret", "https://i", 1.0, 1.0),
+        Attempt("secret", "secret", "secret"),
+    ]
+    assert "secret" not in repr(made)
 
 
 def test_login_belongs_to_one_address_and_profile(place: Path, openid: OpenId, monkeypatch: pytest.MonkeyPatch) -> None:

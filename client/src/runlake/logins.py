@@ -142,7 +142,8 @@ class LoginFile:
 
     def _is_stale(self, login: Login, refused: str) -> bool:
         now_s = self._clock_s()
-        if refused and login.tokens.access_token == refused and now_s - login.issued_s >= _LEAST_AGE_S:
+        is_new = 0 <= now_s - login.issued_s < _LEAST_AGE_S  # not if the clock was ahead, and was corrected since
+        if refused and login.tokens.access_token == refused and not is_new:
             return True
         return login.ends_within(_EARLY_S, now_s)
 

@@ -14,7 +14,7 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
@@ -67,8 +67,8 @@ class Tokens:
     """What a login gives. ``ends_s``: the end of the access token, in seconds since 1970; None: the issuer does not say. ``claims``: of the ID
     token, which says who logged in."""
 
-    access_token: str
-    refresh_token: str
+    access_token: str = field(repr=False)
+    refresh_token: str = field(repr=False)
     ends_s: float | None
     claims: Mapping[str, Any]
 
@@ -77,8 +77,8 @@ class Tokens:
 class DeviceCode:
     """A login that a person confirms on another device: at ``address`` with ``user_code``."""
 
-    code: str
-    user_code: str
+    code: str = field(repr=False)
+    user_code: str = field(repr=False)
     address: str
     interval_s: float
     ends_s: float
@@ -261,9 +261,9 @@ class Provider:
 class Attempt:
     """The secrets of one login: the answer has to repeat ``state``, the ID token ``nonce``; ``verifier`` proves who began it."""
 
-    state: str
-    nonce: str
-    verifier: str
+    state: str = field(repr=False)
+    nonce: str = field(repr=False)
+    verifier: str = field(repr=False)
 
     @classmethod
     def begin(cls) -> Attempt:
