@@ -6,7 +6,7 @@ No part of a token is trusted before its signature is verified: the header only 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jwt
@@ -19,7 +19,8 @@ MAX_TOKEN_CHARS = 8192
 MAX_SUBJECT_CHARS = 512
 MAX_CACHED_TOKENS = 64
 """Verified tokens that a process caches: a connector sends the same token with each request."""
-_ACCESS = "access"
+_ACCESS, _ACCESS_TYPE = "access", "at+jwt"
+_OF_ID_TOKENS = frozenset({"at_hash", "c_hash"})
 _MALFORMED = (ValueError, TypeError, OverflowError, RecursionError, AttributeError)
 """Exceptions of libraries for unexpected input."""
 _REASONS: tuple[tuple[type[jwt.PyJWTError], str], ...] = (
@@ -105,7 +106,8 @@ class TokenVerifier:
                 "enforce_minimum_key_length": True,
             },
         )
-        self._check_use(claims)
+        _check_kind(header, claims)
+        self._check_audience(claims)
         if not 0 < len(claims["sub"]) <= MAX_SUBJECT_CHARS:
             raise UnauthenticatedError("the token's sub is empty or too long")
         if self._max_lifetime_s and int(claims["exp"]) - int(claims["iat"]) > self._max_lifetime_s:
@@ -115,17 +117,22 @@ class TokenVerifier:
         self._verified[token] = _Verified(key, header.get("kid"), algorithm, claims)
         return claims
 
-    def _check_use(self, claims: dict[str, Any]) -> None:
-        """``token_use`` is Cognito's: its tokens that tell an application who somebody is are not for this API."""
-        use = claims.get("token_use", _ACCESS)
-        if use != _ACCESS:
-            raise UnauthenticatedError("the token is not an access token: send the access token of the same login")
+    def _check_audience(self, claims: dict[str, Any]) -> None:
         if not self._audiences:
             return
         named = claims.get("aud" if "aud" in claims or "token_use" not in claims else "client_id")
         listed = named if isinstance(named, list) else [named]
         if not all(isinstance(each, str) for each in listed) or not set(listed) & set(self._audiences):
             raise jwt.InvalidAudienceError
+
+
+def _check_kind(header: Mapping[str, Any], claims: Mapping[str, Any]) -> None:
+    """Refuse tokens that an issuer signs for other purposes, such as to tell an application who somebody is, or that somebody logged out. ``typ``
+    names such a purpose by ``…+jwt`` (RFC 8725, 3.11); ``token_use`` is Cognito's."""
+    kind = str(header.get("typ", "")).lower().removeprefix("application/")
+    is_of_another = kind.endswith("+jwt") and kind != _ACCESS_TYPE
+    if is_of_another or claims.get("token_use", _ACCESS) != _ACCESS or _OF_ID_TOKENS & claims.keys():
+        raise UnauthenticatedError("the token is not an access token: send the access token of the same login")
 
 
 def _reason(error: jwt.PyJWTError) -> str:

@@ -70,6 +70,22 @@ CLAIMS: dict[str, tuple[int, dict[str, Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.parametrize(
+    ("kind", "claims", "expected"),
+    [
+        *((kind, {}, 200) for kind in ("JWT", "at+jwt", "application/at+jwt", "AT+JWT", "", 5)),
+        *((kind, {}, 401) for kind in ("logout+jwt", "application/Logout+JWT", "secevent+jwt", "dpop+jwt", "x-at+jwt")),
+        ("JWT", {"at_hash": "x"}, 401),
+        ("at+jwt", {"c_hash": "x"}, 401),
+    ],
+)
+def test_token_for_another_purpose_is_refused(kind: str | int, claims: dict[str, Any], expected: int) -> None:
+    issuer = Issuer()
+    with installed(World(), keys=issuer.read, **JWT):
+        token = bearer(issuer.token(header={"typ": kind}, runlake={"logs:read": ["*"]}, **claims))
+        assert [get("svc.a/run", headers=token).status for _ in range(2)] == [expected] * 2
+
+
 @pytest.mark.parametrize("name", CLAIMS)
 def test_read_with_claims(name: str) -> None:
     expected, settings, claims = CLAIMS[name]
