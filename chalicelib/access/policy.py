@@ -13,6 +13,7 @@ optional; ``denied`` overrides all grants, those of tokens included.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from chalicelib.access.patterns import ANY, MAX_PATTERN_CHARS, matches, matches_
 from chalicelib.errors import IdentityUnavailableError
 
 _KNOWN = frozenset(scope.value for scope in Scope)
+_ROLE = re.compile(r"(arn:[^:]*:)iam(:[^:]*:[^:]*:)role/(?:.*/)?([^/]+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,14 @@ def _denied(denied: object) -> tuple[tuple[str, ...], frozenset[str]]:
         _check(
             isinstance(texts, list) and all(_is_pattern(text) for text in texts), "subjects and token_ids must be lists of strings"
         )
-    return tuple(denied.get("subjects", ())), frozenset(denied.get("token_ids", ()))
+    subjects = denied.get("subjects", ())
+    return (*subjects, *filter(None, map(_sessions_of_role, subjects))), frozenset(denied.get("token_ids", ()))
+
+
+def _sessions_of_role(pattern: str) -> str:
+    """The pattern for the sessions of a role, which alone sign, if a pattern names the role itself as IAM does, maybe with a path; else ""."""
+    named = _ROLE.fullmatch(pattern)
+    return f"{named[1]}sts{named[2]}assumed-role/{named[3]}" if named else ""
 
 
 def _is_pattern(text: object) -> bool:

@@ -153,6 +153,24 @@ def test_deny_list_names_subjects_and_token_ids(principal: str, token_id: str, e
     assert not Policy().denies(principal, token_id)
 
 
+@pytest.mark.parametrize(
+    ("subject", "role", "expected"),
+    [
+        ("arn:aws:iam::111122223333:role/etl", "etl", True),
+        ("arn:aws:iam::111122223333:role/team/jobs/etl", "etl", True),
+        ("arn:aws:iam::111122223333:role/team/*", "etl", True),
+        ("arn:aws:iam::*:role/etl", "etl", True),
+        ("arn:aws:iam::111122223333:role/etl", "etl-2", False),
+        ("arn:aws:iam::111122223333:role/etl", "x/etl", False),
+        ("arn:aws:iam::999999999999:role/etl", "etl", False),
+        ("arn:aws:iam::111122223333:user/etl", "etl", False),
+    ],
+)
+def test_role_is_denied_by_its_name_in_iam_too(subject: str, role: str, expected: bool) -> None:
+    """Grants need the form of the signer; a denial that matched nobody would not be noticed."""
+    assert denying(subjects=[subject]).denies(f"{STS}/{role}/session", "") is expected
+
+
 def test_token_without_an_id_is_not_denied_by_ids() -> None:
     assert not denying(token_ids=["x"]).denies("bot", "")
 
