@@ -409,6 +409,21 @@ def test_refused_login_of_a_clock_that_was_ahead_is_renewed(place: Path, openid:
     assert call("whoami").exit_code == 0 and stored(place)["tokens"]["access_token"] not in ("ended", tokens["access_token"])
 
 
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702, None])
+def test_folder_that_others_can_write_has_no_login(
+    mode: int | None, place: Path, openid: OpenId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert call("login").exit_code == 0
+    if mode is None:
+        monkeypatch.setattr(os, "getuid", lambda: place.stat().st_uid + 1)
+    else:
+        place.chmod(mode)
+    for command in ("pipelines", "login", "logout"):
+        result = call(command)
+        assert result.exit_code == 2 and "other users can write to the folder of logins" in result.stderr
+    assert len(openid.issued) == 1
+
+
 def test_secrets_of_a_login_are_in_no_representation() -> None:
     made = [
         Tokens("secret", "secret", None, {}),

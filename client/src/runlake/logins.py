@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -78,6 +79,7 @@ class LoginFile:
     def read(self) -> Login | None:
         """The login; None if there is none. Raises SettingsError if the file cannot be read."""
         try:
+            self._check_folder()
             stored = json.loads(self.path.read_text())
             from runlake.openid import LoginConfig, Tokens
 
@@ -98,7 +100,9 @@ class LoginFile:
 
     def check_issuer(self, config: LoginConfig) -> None:
         """Raises LoginError if the stored login is of another issuer: a server that was taken over could send people to one of its own. A file
-        that is damaged is of none."""
+        that is damaged is of none. Raises SettingsError if a login cannot be stored safely."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            self._check_folder()
         login = self._if_readable()
         if login and login.config.issuer != config.issuer:
             raise LoginError(
@@ -191,11 +195,19 @@ class LoginFile:
             with suppress(FileNotFoundError):
                 temporary.unlink()
 
+    def _check_folder(self) -> None:
+        """Raises SettingsError if other users can put a login of theirs there, as where they share a folder of settings, FileNotFoundError."""
+        found = os.stat(self.path.parent)
+        if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o022:
+            problem = f"other users can write to the folder of logins path={self.path.parent}"
+            raise SettingsError(problem, next_step="make it yours alone: chown it, and chmod 700")
+
     @contextmanager
     def _locked(self) -> Iterator[None]:
         import fcntl
 
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._check_folder()
         with open(os.open(self.path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             try:
