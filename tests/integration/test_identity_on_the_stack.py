@@ -68,8 +68,10 @@ def issuer() -> Issuer:
 
 @pytest.fixture(scope="module")
 def asking(issuer: Issuer) -> Iterator[Stack]:
-    """A stack that requires tokens, and has a function URL for jobs."""
-    with stack_with_tokens(issuer, JwtLeewaySeconds="0", PolicyParameter=POLICY, JobUrl="iam") as stack:
+    """A stack that requires tokens, where people log in, with a function URL for jobs."""
+    with stack_with_tokens(
+        issuer, JwtLeewaySeconds="0", PolicyParameter=POLICY, JobUrl="iam", Login='{"client_id": "page"}'
+    ) as stack:
         of_jobs = {f"{STS}/{role}": {"logs:write": [names], "logs:read": [names]} for role, names in JOBS.items()}
         policy = {"principals": {"bot-*": {"logs:write": ["svc_policy.*"]}} | of_jobs, "denied": {"subjects": [f"{STS}/*/stolen"]}}
         with closing(stack.client("ssm")) as ssm:

@@ -548,7 +548,7 @@ def test_functions_of_both_entries_may_do_the_same(template: Template) -> None:
         if each["Type"] == "AWS::IAM::Policy" and {"Ref": "ApiRole"} in each["Properties"]["Roles"] and name != "ApiLogPolicy":
             assert API_ROLES == each["Properties"]["Roles"][:2], name
     of_the_api = variables_of(template, "APIHandler")
-    assert variables_of(template, "JobApi") == of_the_api | {"RUNLAKE_AUTH": "iam"}
+    assert variables_of(template, "JobApi") == of_the_api | {"RUNLAKE_AUTH": "iam", "RUNLAKE_LOGIN": ""}
 
 
 def test_regions_without_function_urls_are_refused(template: Template) -> None:
