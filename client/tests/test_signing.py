@@ -288,6 +288,26 @@ def test_refusal_has_a_next_step(url: str, answer: dict[str, str], error: str, f
     assert str(caught.value).startswith(error) and following in caught.value.next_step and "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("AWS_ACCESS_KEY_ID", each) for each in ("AKI\u00a0", "AKIé", "AKI A", "AKI\nX-A: b", "AKI\udc80")),
+        *(("AWS_SECRET_ACCESS_KEY", each) for each in ("s\u2013", "s\r", "\udc80")),
+        *(("AWS_SESSION_TOKEN", each) for each in ("é", "a\r\nb: c", "\udc80")),
+        *(("AWS_REGION", each) for each in ("eu-wést-1", "eu west 1", "\udc80", "a/b")),
+    ],
+)
+def test_credentials_that_no_header_can_have_are_a_setting(
+    name: str, value: str, keys: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    transport = httpx.MockTransport(lambda _: pytest.fail("it is sent"))
+    archive = Archive("http://127.0.0.1:1", transport=transport, signer=Signer("http://127.0.0.1:1"))
+    with archive, pytest.raises(SettingsError, match=r"the AWS credentials are|the region of AWS has") as caught:
+        archive.newest_run("p")
+    assert "\n" not in str(caught.value) and caught.value.next_step
+
+
 def test_refusal_of_another_server_is_one_of_the_address(keys: None) -> None:
     transport = httpx.MockTransport(lambda _: httpx.Response(403, json={"error": "not here"}))
     with Archive(URL, transport=transport, signer=Signer(URL)) as archive:

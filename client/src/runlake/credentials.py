@@ -6,6 +6,7 @@ botocore is an extra, and imported by the first request that is signed. It renew
 from __future__ import annotations
 
 import os
+import re
 import threading
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ WHOSE = "`aws sts get-caller-identity` shows whose credentials these are"
 _BOUNDS: dict[str, Any] = {"connect_timeout": 5, "read_timeout": 20, "retries": {"total_max_attempts": 2}}
 """Of requests to STS and IAM Identity Center: with botocore's own, one that gets no answer takes five minutes."""
 _SERVER_ERROR = 500
+_PRINTABLE = re.compile(r"[!-~]+")
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,14 @@ class Chain:
             frozen = credentials.get_frozen_credentials()  # botocore renews them
         except Exception as error:
             raise _unreadable(error) from error
-        self._used = frozen.access_key
-        return Keys(frozen.access_key, frozen.secret_key, frozen.token or "")
+        keys = Keys(frozen.access_key, frozen.secret_key, frozen.token or "")
+        if not all(_PRINTABLE.fullmatch(each) for each in (keys.access_key, keys.secret_key, keys.session_token or "-")):
+            raise SettingsError(
+                f"the AWS credentials are empty, or have spaces, line breaks or letters beyond ASCII credentials={self.source}",
+                next_step="set them again, without what a copy brought along",
+            )
+        self._used = keys.access_key
+        return keys
 
     def newer_keys(self, refused: str) -> Keys:
         """Credentials after those with this access key were refused as expired: read again, unless another thread did so. Raises SettingsError,

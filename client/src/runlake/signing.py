@@ -20,6 +20,7 @@ IAM = "iam"
 _ALGORITHM = "AWS4-HMAC-SHA256"
 _FUNCTION_URL, _REST_API = "lambda", "execute-api"
 _HOST = re.compile(r"(?:^|\.)(lambda-url|execute-api)\.([a-z0-9-]+)\.")
+_REGION = re.compile("[A-Za-z0-9-]+")
 _PUBLIC_FUNCTION_URL = re.compile(r"\.lambda-url\.[a-z0-9-]+\.on\.aws$")
 _LOCAL = ("127.0.0.1", "::1", "localhost")
 _UNRESERVED = "-_.~"
@@ -111,6 +112,8 @@ class Signer:
                 "requests to this address are signed for a region, and none is set",
                 next_step="set AWS_REGION, or a region in the profile of AWS",
             )
+        if not _REGION.fullmatch(region):
+            raise SettingsError(f"the region of AWS has invalid characters region={region!r}", next_step="correct AWS_REGION")
         now_s = self._clock_s() + self._offset_s
         return signature_headers(method, target, headers, body, keys=keys, scope=(region, self._service), now_s=now_s)
 
