@@ -548,8 +548,9 @@ def test_tokens_by_value_file_and_command(filled: FakeServer, tmp_path: Path) ->
     for option in (["--token", "secret"], ["--token-file", str(file)], ["--token-command", f"cat {file}"]):
         assert call(filled, *option, "runs").exit_code == 0
     assert call(filled, "runs", environ={"RUNLAKE_TOKEN": "secret"}).exit_code == 0
-    broken = call(filled, "--token-command", "false", "runs")
-    assert broken.exit_code == 2 and "the token's command failed" in broken.stderr
+    for option, what in (("command", "false"), ("command", " "), ("file", "~nobody-of-this-name/token"), ("file", "\0")):
+        broken = call(filled, f"--token-{option}", what, "runs")
+        assert broken.exit_code == 2 and f"runlake: the token's {option} " in broken.stderr and "Error" not in broken.stderr
 
 
 def test_config_tells_origins_and_no_secret(filled: FakeServer, tmp_path: Path) -> None:

@@ -366,3 +366,19 @@ def test_message_about_the_disk_may_wait_for_another_thread_that_logs(
     handler.write("one two\n")
     assert told.wait(10) and waited == [False]
     handler.close()
+
+
+@pytest.mark.parametrize("status", [401, 403, 407, 431])
+def test_lines_wait_for_other_credentials(status: int, server: FakeServer, settings: Settings, pace: Pace) -> None:
+    server.replacement, server.replacement_status = b"", status
+    said, told = threading.Event(), list[str]()
+
+    def tell(text: str) -> None:
+        told.append(text)
+        said.set()
+
+    with logging_to(RunlogHandler("p", "r", settings=settings, pace=pace, tell=tell)) as logger:
+        logger.info("one")
+        assert said.wait(10)
+        server.replacement = None
+    assert len(server.lines("p", "r")) == 1 and "(" in told[0]

@@ -56,6 +56,11 @@ _BAD_REQUEST = 400
 _YEAR_10000_S = 253_402_300_800
 _UNAUTHORIZED = (401, 403)
 _CONFLICT = 409
+_CREDENTIALS = {
+    407: "write user and password of the proxy in its address: HTTPS_PROXY=http://USER:PASSWORD@PROXY",
+    431: "get a shorter token, as of a person in fewer groups: proxies and gateways limit headers",
+}
+"""The next steps after refusals that no request with these credentials escapes, whatever it stores."""
 _TRY_AGAIN = frozenset({408, 425, 429})
 _NO_ANSWER = (httpx.TransportError, httpx.DecodingError, httpx.InvalidURL)
 Json = dict[str, Any]
@@ -597,6 +602,8 @@ class Archive:
                 return self._refusal_of_aws(response) or AccessError(status, message, next_step=GRANT)
             self._token.forget()
             return AccessError(status, message, next_step=_advice_to_sign(message))
+        if status in _CREDENTIALS:
+            return AccessError(status, message, next_step=_CREDENTIALS[status])
         if status < 400 or status >= 500 or status in _TRY_AGAIN:  # redirects come from a proxy
             return UnavailableError(f"{message} status={status}", _seconds(response.headers.get("retry-after")))
         return {404: NotFoundError, 409: RunClosedError, 410: RunDeletedError}.get(status, RefusedError)(status, message)

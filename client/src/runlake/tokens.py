@@ -43,23 +43,24 @@ def token_from(value: str | None = None, file: str | None = None, command: str |
     if value:
         return Token(lambda: value)
     if file:
-        return Token(lambda: _of_file(Path(file).expanduser()))
+        return Token(lambda: _of_file(file))
     if command:
         return Token(lambda: _of_command(command))
     return Token(lambda: None)
 
 
-def _of_file(path: Path) -> str:
+def _of_file(path: str) -> str:
     try:
-        return path.read_text().strip()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        return Path(path).expanduser().read_text().strip()
+    except (OSError, ValueError, RuntimeError) as error:
+        otherwise = "it is not text" if isinstance(error, ValueError) else "there is no such home"
+        reason = error.strerror if isinstance(error, OSError) else otherwise
         raise SettingsError(f"the token's file cannot be read path={path} reason={reason}") from error
 
 
 def _of_command(command: str) -> str:
     try:
         done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True, timeout=_COMMAND_TIMEOUT_S)
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
+    except (OSError, ValueError, IndexError, subprocess.SubprocessError) as error:  # IndexError: it is blank
         raise SettingsError(f"the token's command failed command={command!r} reason={error}") from error
     return done.stdout.strip()
