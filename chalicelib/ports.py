@@ -319,6 +319,17 @@ class SegmentEntry:
         return self.byte + self.bytes
 
 
+@dataclass(frozen=True, slots=True)
+class KeyClaim:
+    """The number at which a batch with an Idempotency-Key is stored, unless another writer takes it first (decision 0061). ``session``: derived
+    from the key; ``digest``: of the batch; see ``SegmentEntry``."""
+
+    session: str
+    sequence: int
+    digest: str
+    claimed_ms: int
+
+
 class SegmentIndex(Protocol):
     """The catalog's rows of a run's segments, in log order. It may lag behind S3 or be lost; it is never ahead.
 
@@ -341,8 +352,9 @@ class SegmentIndex(Protocol):
     def positions_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[tuple[int, int]]:
         """As ``rows_from``, but only (first line, sequence) of each: the same number of requests, a fraction of the bytes."""
 
-    def keyed(self, run: Run, session: str) -> SegmentEntry | None:
-        """The row of a batch with an Idempotency-Key, by the session that is derived from the key. One request."""
+    def claim(self, run: Run, claim: KeyClaim, instead_of: int | None = None) -> KeyClaim | SegmentEntry:
+        """Write the row of an Idempotency-Key, if it has none; or if it has the claim of number ``instead_of``. Returns what the row is then: this
+        claim or an earlier one, or the entry of the stored batch, with which ``put`` replaces the claim. One request."""
 
     def forget(self, run: Run) -> int:
         """Delete the rows of a run, also those of its events, except its mark. Returns their number. A query for each MB of rows, a request for

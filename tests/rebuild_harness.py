@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from chalicelib import composition
-from chalicelib.aws.segment_index import segment_rows
+from chalicelib.aws.segment_index import is_claim, segment_rows
 from chalicelib.catalog.runs import RunRow
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidBatchError, RunClosedError
@@ -44,7 +44,7 @@ class Items:
         return deepcopy(self.runs.get(run))
 
     def segments(self, run: Run) -> list[Item]:
-        return [deepcopy(row) for (of, _), row in sorted(self.rows.items()) if of == run_key(run)]
+        return [deepcopy(row) for (of, _), row in sorted(self.rows.items()) if of == run_key(run) and not is_claim(row)]
 
     def replace_run(self, run: Run, seen: Item | None, item: Item | None) -> bool:
         if self.runs.get(run) != seen:

@@ -1,22 +1,25 @@
 """The index of segments on DynamoDB: finds the segment of a line, and the batch of an idempotency key.
 
 Table ``segments``: hash ``run`` (``fqn/run_id``, percent-encoded), range ``at``. A row ``{line:016d}#{sequence:010d}`` for each
-segment, in log order; a second row ``key#{session}`` for a batch that was sent with an Idempotency-Key. ``expires_at`` is the
-table's TTL. The mark of a deleted run is its last row, and does not expire.
+segment, in log order; a second row ``key#{session}`` for a batch that was sent with an Idempotency-Key, which is a claim (decision 0061)
+until the segment is catalogued. ``expires_at`` is the table's TTL. The mark of a deleted run is its last row, and does not expire.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from chalicelib.aws.dynamodb import Table
-from chalicelib.errors import RunDeletedError
-from chalicelib.ports import DELETED, Run, SegmentEntry, run_key
+from chalicelib.errors import RunDeletedError, StoreUnavailableError
+from chalicelib.ports import DELETED, KeyClaim, Run, SegmentEntry, run_key
 
 _KEYED = "key#"
 _IN_ORDER = "#run = :run AND #at BETWEEN :first AND :last"
 _NAMES = {"#run": "run", "#at": "at"}
+_IS_ABSENT = "attribute_not_exists(#at)"
+_IS_REPLACEABLE = f"{_IS_ABSENT} OR (#sequence = :instead_of AND attribute_not_exists(#kind))"
 _FIRST, _LAST = "0", "9" * 16 + "#" + "9" * 10
 
 
@@ -49,10 +52,21 @@ class DynamoDbSegmentIndex:
             _place(row["at"]) for row in self._from(run, line, sequence, limit, ProjectionExpression="#at") if row["at"] != _LAST
         ]
 
-    def keyed(self, run: Run, session: str) -> SegmentEntry | None:
+    def claim(self, run: Run, claim: KeyClaim, instead_of: int | None = None) -> KeyClaim | SegmentEntry:
         """See the port."""
-        row = self._table.get({"run": run_key(run), "at": _KEYED + session})
-        return entry_of_row(row) if row else None
+        condition, names, values = _IS_ABSENT, {"#at": "at"}, {}
+        if instead_of is not None:
+            names |= {"#sequence": "sequence", "#kind": "kind"}
+            condition, values = _IS_REPLACEABLE, {":instead_of": instead_of}
+        row = {"run": run_key(run), "at": _KEYED + claim.session, "expires_at": claim.claimed_ms // 1000 + self._keep_s} | asdict(
+            claim
+        )
+        rejected = self._table.put_if(row, condition, values, ExpressionAttributeNames=names)
+        if rejected is None:
+            return claim
+        if rejected.item is None:  # a row that does not exist fulfils both conditions
+            raise StoreUnavailableError(f"a claim was refused without its row at={row['at']}")
+        return _claim_of_row(rejected.item)
 
     def forget(self, run: Run) -> int:
         """See the port."""
@@ -77,6 +91,17 @@ class DynamoDbSegmentIndex:
 def _checked(run: Run, row: Mapping[str, Any]) -> SegmentEntry:
     if row["at"] == _LAST:
         raise RunDeletedError(run.fqn, run.run_id)
+    return entry_of_row(row)
+
+
+def is_claim(row: Mapping[str, Any]) -> bool:
+    """Whether an item is the claim of an Idempotency-Key whose batch is not catalogued, or not stored."""
+    return str(row["at"]).startswith(_KEYED) and "kind" not in row
+
+
+def _claim_of_row(row: Mapping[str, Any]) -> KeyClaim | SegmentEntry:
+    if is_claim(row):
+        return KeyClaim(row["session"], row["sequence"], row["digest"], row["claimed_ms"])
     return entry_of_row(row)
 
 

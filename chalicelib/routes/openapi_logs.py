@@ -123,7 +123,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "name": "Idempotency-Key",
         "in": "header",
         "description": "For clients without cookies. A batch that is repeated with its key is stored once. The same key with other "
-        "lines is a 400; if their size differs, only after the first batch is catalogued.",
+        "lines is a 400.",
         "schema": {"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY_CHARS, "pattern": "^[ -~]+$"},
     },
     "zone": {

@@ -7,7 +7,7 @@ only supplies the key where the LIST starts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chalicelib.errors import MissingSegmentError, ObjectNotFoundError, RunDeletedError, UnavailableError
 from chalicelib.ports import DELETED, ListedObject, ObjectInfo, ObjectStore, Run, SegmentEntry, SegmentIndex, after_folder
@@ -58,6 +58,14 @@ class LogEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedEnd:
+    """The number of the next segment, as a LIST shows it. ``end``: the log end, if it is known without a HEAD of the last segment."""
+
+    sequence: int
+    end: LogEnd | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LogEndFinder:
     """Finds the end of a log. If ``index`` is unavailable, the LIST begins at the run's first segment, and a HEAD finds the mark of a deleted
     run. Its seal or its mark raises RunDeletedError."""
@@ -94,22 +102,33 @@ class LogEndFinder:
         except ObjectNotFoundError as error:
             raise MissingSegmentError(f"a listed segment is gone run={run.fqn}/{run.run_id} sequence={sequence}") from error
 
-    def find(self, run: Run) -> LogEnd:
+    def find(self, run: Run, listed: ListedEnd | None = None) -> LogEnd:
         """The log end of any run: one query, one LIST, and one HEAD (for a new run, another LIST instead, and a HEAD if it has a start). Repeated
-        if a concurrent compaction retires the segment between LIST and HEAD. Raises UnavailableError, DamagedLogError."""
-        return retry_on_change(lambda: self._find(run))
+        if a concurrent compaction retires the segment between LIST and HEAD. ``listed``: result of ``list_end``, which leaves the HEAD only.
+        Raises UnavailableError, DamagedLogError."""
+        first = iter([listed] if listed else [])
+        return retry_on_change(lambda: self._end_of(run, next(first, None) or self.list_end(run)))
 
-    def _find(self, run: Run) -> LogEnd:
+    def list_end(self, run: Run) -> ListedEnd:
+        """The number of the next segment: as ``find``, without the HEAD of the last segment."""
         known = self._last_indexed(run)
         # The highest-numbered segment is never retired: a LIST that begins at a known one returns it, or a higher one.
         listed = list(self.list_segments(run, known.sequence)) if known else []
-        return self.after_listing(run, listed, known) if listed else self._find_in(run, list_log(self.store, self.layout, run))
+        if not (known and listed):
+            return self._list_end_in(run, list_log(self.store, self.layout, run))
+        end = self._listed_end(run, listed)
+        return replace(end, end=LogEnd.after(known)) if end.sequence == known.sequence + 1 else end
 
-    def after_listing(self, run: Run, listed: Sequence[ListedObject], known: SegmentEntry | None = None) -> LogEnd:
-        """The log end after listed segments (at least one); ``known`` saves the HEAD if it is the last of them. Raises MissingSegmentError:
-        list again, because others may follow the missing one."""
-        last = self.layout.sequence_of(run, listed[-1].key)
-        return LogEnd.after(known if known and known.sequence == last else self.listed_segment(run, last))
+    def after_listing(self, run: Run, listed: Sequence[ListedObject]) -> LogEnd:
+        """The log end after listed segments (at least one). One HEAD. Raises MissingSegmentError: list again, because others may follow the
+        missing one."""
+        return self._end_of(run, self._listed_end(run, listed))
+
+    def _listed_end(self, run: Run, listed: Sequence[ListedObject]) -> ListedEnd:
+        return ListedEnd(self.layout.sequence_of(run, listed[-1].key) + 1)
+
+    def _end_of(self, run: Run, listed: ListedEnd) -> LogEnd:
+        return listed.end or LogEnd.after(self.listed_segment(run, listed.sequence - 1))
 
     def _last_indexed(self, run: Run) -> SegmentEntry | None:
         try:
@@ -119,10 +138,12 @@ class LogEndFinder:
                 raise RunDeletedError(run.fqn, run.run_id) from None
             return None
 
-    def _find_in(self, run: Run, objects: Iterable[ListedObject]) -> LogEnd:
+    def _list_end_in(self, run: Run, objects: Iterable[ListedObject]) -> ListedEnd:
         listed = list(objects)
-        segments = list(self.layout.segments_among(run, listed))
-        return self.after_listing(run, segments) if segments else self._without_segments(run, {found.key for found in listed})
+        if segments := list(self.layout.segments_among(run, listed)):
+            return self._listed_end(run, segments)
+        end = self._without_segments(run, {found.key for found in listed})
+        return ListedEnd(end.sequence, end)
 
     def _without_segments(self, run: Run, keys: Set[str]) -> LogEnd:
         """A new run, a run of OpenMetadata, or one whose segments expired before its artifact."""

@@ -6,8 +6,15 @@ read and belongs to another batch or seal.** A retry presents the same b, so it 
     writer A presents 7      PUT 7 -> taken by B     PUT 8 -> stored, the response is lost
     writer A presents 7      PUT 7 -> taken by B     PUT 8 -> taken, same session, base and digest: same response as before
 
-Requests: a warm append 1 PUT; its retry 1 PUT + 1 HEAD; a cold append a query, a LIST, a HEAD and the PUT. A session whose last append met
-another writer sends a HEAD before the PUT, so two writers on one run cost about two requests per append.
+A batch with an Idempotency-Key is searched by its key instead (decision 0061): **it is written only at the number that the row of the key
+claims, and the claim moves on only after the segment of that number was read and belongs to another batch or seal**::
+
+    first request          claim 7      PUT 7 -> stored, the response is lost
+    second request         claim: 7     HEAD 7 -> same session and digest: same response
+
+Requests: a warm append 1 PUT; its retry 1 PUT + 1 HEAD; a cold append a query, a LIST, a HEAD and the PUT; each with a key the claim in
+addition. A session whose last append met another writer sends a HEAD before the PUT, so two writers on one run cost about two requests per
+append.
 """
 
 from __future__ import annotations
@@ -31,6 +38,7 @@ from chalicelib.ports import (
     KEYED_SESSION,
     MAX_SEQUENCE,
     Clock,
+    KeyClaim,
     ObjectStore,
     PutOptions,
     Run,
@@ -42,7 +50,7 @@ from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.conflicts import put_retrying_conflicts, retry_on_change
 from chalicelib.runlog.fingerprints import BatchFingerprints
 from chalicelib.runlog.layout import Layout
-from chalicelib.runlog.log_end import LogEnd, LogEndFinder
+from chalicelib.runlog.log_end import ListedEnd, LogEnd, LogEndFinder
 from chalicelib.runlog.position import Position, PositionSigner
 from chalicelib.runlog.segment import ABANDONED, CLOSED, DATA, SEAL, errors_of, landmarks_of, metadata_of, times_of
 from chalicelib.runlog.zone import settled_zone
@@ -64,22 +72,32 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class WriterIdentity:
-    """Identity of a batch: its session, and the number that its writer presented; distinguishes a retry from a new batch. ``base`` None: any
-    number (an Idempotency-Key). ``is_digest``: whether a stored digest belongs to the batch; None: only ``digest`` does."""
+    """Identity of a batch: its session, and the number that its writer presented; distinguishes a retry from a new batch. ``is_keyed``: the
+    session is that of an Idempotency-Key, whose batch may have any number. ``is_digest``: whether a stored digest belongs to the batch; None:
+    only ``digest`` does."""
 
     session: str
-    base: int | None
+    base: int
     digest: str
     is_digest: Callable[[str], bool] | None = None
+    is_keyed: bool = False
 
     def wrote(self, entry: SegmentEntry) -> bool:
         """Whether a segment contains this batch. Raises InvalidBatchError if a key is used for two different batches."""
         if entry.session != self.session or entry.kind != DATA:
             return False
-        same = entry.digest == self.digest or (self.is_digest is not None and self.is_digest(entry.digest))
-        if self.base is None and not same:
-            raise InvalidBatchError(f"idempotency key was used for another batch sequence={entry.sequence}")
-        return same and (self.base is None or entry.base == self.base)
+        if self.is_keyed:
+            self.check_claim(entry)
+            return True
+        return self._has(entry.digest) and entry.base == self.base
+
+    def check_claim(self, claim: KeyClaim | SegmentEntry) -> None:
+        """Raises InvalidBatchError if the key of the batch is used for another one."""
+        if not self._has(claim.digest):
+            raise InvalidBatchError(f"idempotency key was used for another batch sequence={claim.sequence}")
+
+    def _has(self, digest: str) -> bool:
+        return digest == self.digest or (self.is_digest is not None and self.is_digest(digest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +147,9 @@ class Writer:
         presented = self._signer.loads(run, position)
         if not batch.lines:
             return self._open(run, presented, position, batch.zone)
-        identity, target = self._identity(run, batch, presented, idempotency_key)
+        if idempotency_key is not None:
+            return self._append_with_key(run, batch, presented, session_of_key(idempotency_key))
+        identity, target = self._identity(run, batch, presented)
         if target.stored:
             return self._answer(run, identity, target.stored, repeated=True)
         return self._write(run, batch, identity, target.tail)
@@ -164,11 +184,8 @@ class Writer:
             self._layout.check_new(run)
         return Appended(None, self.position_at(run, replace(tail, zone=settled_zone(zone, tail.zone, is_settled=tail.exists))))
 
-    def _identity(self, run: Run, batch: Batch, presented: Position | None, key: str | None) -> tuple[WriterIdentity, AppendTarget]:
+    def _identity(self, run: Run, batch: Batch, presented: Position | None) -> tuple[WriterIdentity, AppendTarget]:
         digest, is_digest = self._fingerprints.digest(batch), partial(self._fingerprints.matches, batch)
-        if key is not None:
-            identity = WriterIdentity(session_of_key(key), None, digest, is_digest)
-            return identity, self._look_from(run, batch, identity, LogEnd())
         if presented is None:
             tail = self.tails.find(run)
             return WriterIdentity(_new_session(), tail.sequence, digest, is_digest), AppendTarget(tail)
@@ -179,27 +196,76 @@ class Writer:
             return identity, self._peek(run, identity, LogEnd.at(presented))
         return identity, AppendTarget(LogEnd.at(presented))
 
-    def _write(self, run: Run, batch: Batch, identity: WriterIdentity, tail: LogEnd) -> Appended:
-        if self._policy and tail.line == 0:
-            self._policy.check_first_segment(run)
+    def _append_with_key(self, run: Run, batch: Batch, presented: Position | None, session: str) -> Appended:
+        end = self._end_for_key(run, presented)
+        if end.sequence == 0:
+            self._layout.check_new(run)
+        digest, is_digest = self._fingerprints.digest(batch), partial(self._fingerprints.matches, batch)
+        base = presented.sequence if presented else end.sequence
+        identity = WriterIdentity(session, base, digest, is_digest, is_keyed=True)
+        instead_of = None
         for step in range(1, _MAX_STEPS):
-            entry = self._data_entry(run, tail, identity, batch)
-            try:
-                self._put(run, entry, batch.body)
+            claim = self._index.claim(run, KeyClaim(session, end.sequence, digest, self._clock.now_ms()), instead_of)
+            identity.check_claim(claim)
+            if isinstance(claim, SegmentEntry):
+                return self._answer(run, identity, claim, repeated=True)
+            if claim.sequence > end.sequence:  # of a request that has listed later
+                end = self.tails.list_end(run)
+            if isinstance(end, ListedEnd) and claim.sequence == end.sequence:
+                end = self.tails.find(run, end)
+            tail = end if isinstance(end, LogEnd) and claim.sequence == end.sequence else None
+            if tail and (entry := self._put_batch(run, batch, identity, tail)):
                 return self._answer(run, identity, entry)
-            except PreconditionFailedError:
-                listing_pays = step % _STEPS_BEFORE_LISTING == 0
-                target = self._look_from(run, batch, identity, tail) if listing_pays else self._peek(run, identity, tail)
+            # Its number is taken: the segment is there, or was retired, and then the row of the key is an entry if it was the batch's.
+            taken = self._segment(run, claim.sequence)
+            if taken and identity.wrote(taken):
+                return self._answer(run, identity, taken, repeated=True)
+            if tail:
+                end = LogEnd.after(taken) if taken and step % _STEPS_BEFORE_LISTING else self.tails.list_end(run)
+            instead_of = claim.sequence
+        raise _too_many_writers(run)
+
+    def _end_for_key(self, run: Run, presented: Position | None) -> LogEnd | ListedEnd:
+        """The end at which a batch with a key is tried first."""
+        if presented is None or not presented.is_young(self._clock.now_ms()):
+            return self.tails.list_end(run)
+        end = LogEnd.at(presented)
+        taken = self._segment(run, end.sequence) if presented.contended else None
+        return LogEnd.after(taken) if taken else end
+
+    def _segment(self, run: Run, sequence: int) -> SegmentEntry | None:
+        """The segment of a number, None: free or retired. One HEAD."""
+        try:
+            return self.tails.segment(run, sequence)
+        except ObjectNotFoundError:
+            return None
+
+    def _write(self, run: Run, batch: Batch, identity: WriterIdentity, tail: LogEnd) -> Appended:
+        for step in range(1, _MAX_STEPS):
+            if entry := self._put_batch(run, batch, identity, tail):
+                return self._answer(run, identity, entry)
+            listing_pays = step % _STEPS_BEFORE_LISTING == 0
+            target = self._look_from(run, batch, identity, tail) if listing_pays else self._peek(run, identity, tail)
             if target.stored:
                 return self._answer(run, identity, target.stored, repeated=True)
             tail = target.tail
-        raise StoreUnavailableError(f"too many concurrent writers run={run.fqn}/{run.run_id} steps={_MAX_STEPS}")
+        raise _too_many_writers(run)
+
+    def _put_batch(self, run: Run, batch: Batch, identity: WriterIdentity, tail: LogEnd) -> SegmentEntry | None:
+        """Store a batch at a log end; None if the number is taken."""
+        if self._policy and tail.line == 0:
+            self._policy.check_first_segment(run)
+        entry = self._data_entry(run, tail, identity, batch)
+        try:
+            self._put(run, entry, batch.body)
+        except PreconditionFailedError:
+            return None
+        return entry
 
     def _peek(self, run: Run, identity: WriterIdentity, tail: LogEnd) -> AppendTarget:
         """Check one number: free, this batch, or another write (then the next number is the target)."""
-        try:
-            taken = self.tails.segment(run, tail.sequence)
-        except ObjectNotFoundError:
+        taken = self._segment(run, tail.sequence)
+        if taken is None:
             return AppendTarget(tail)
         return AppendTarget(tail, taken) if identity.wrote(taken) else AppendTarget(LogEnd.after(taken))
 
@@ -212,7 +278,7 @@ class Writer:
         listed = list(self.tails.list_segments(run, max(lower.sequence - 1, 0)))
         numbers = [self._layout.sequence_of(run, found.key) for found in listed]
         sizes = {n: found.size for n, found in zip(numbers, listed, strict=True) if n >= lower.sequence}
-        same_size = self._of_a_size(batch, identity, sizes)
+        same_size = self._of_a_size(batch, sizes)
         # Retired segments are queried after the LIST: a row always exists before its segment is deleted.
         own = next((entry for entry in map(partial(self.tails.listed_segment, run), same_size) if identity.wrote(entry)), None)
         own = own or self._own_retired(run, identity, lower, numbers[0] if numbers else MAX_SEQUENCE)
@@ -221,20 +287,17 @@ class Writer:
         tail = self.tails.after_listing(run, listed) if listed else self.tails.find(run)
         return AppendTarget(tail if tail.exists else replace(tail, zone=tail.zone or lower.zone))
 
-    def _of_a_size(self, batch: Batch, identity: WriterIdentity, sizes: Mapping[int, int]) -> list[int]:
+    def _of_a_size(self, batch: Batch, sizes: Mapping[int, int]) -> list[int]:
         """Numbers that an earlier attempt of the batch may have: those with its stored or its sent size; all, if other masking rules would have
-        made other sizes. A batch with an Idempotency-Key may have any number, which would be too many: the catalog finds it by its key."""
+        made other sizes."""
         own = {len(batch.body), len(batch.body if batch.sent is None else batch.sent)}
         same = [number for number, size in sizes.items() if size in own]
-        if identity.base is None or len(same) == len(sizes) or not self._fingerprints.may_differ_in_size(batch):
+        if len(same) == len(sizes) or not self._fingerprints.may_differ_in_size(batch):
             return same
         return list(sizes)
 
     def _own_retired(self, run: Run, identity: WriterIdentity, lower: LogEnd, end: int) -> SegmentEntry | None:
         """The batch among retired numbers [lower, end): the catalog keeps their rows while the run is running. One query, if there are any."""
-        if identity.base is None:
-            row = self._index.keyed(run, identity.session)
-            return row if row and identity.wrote(row) else None
         line, sequence = lower.line, lower.sequence
         while sequence < end and (rows := self._index.rows_from(run, line, sequence, _ROWS)):
             own = next((row for row in rows if row.sequence < end and identity.wrote(row)), None)
@@ -268,7 +331,7 @@ class Writer:
             lines=0,
             bytes=len(body),
             session=identity.session,
-            base=tail.sequence if identity.base is None else identity.base,
+            base=identity.base,
             digest=identity.digest,
             appended_ms=self._clock.now_ms(),
             reason=reason,
@@ -285,9 +348,9 @@ class Writer:
     def _answer(self, run: Run, identity: WriterIdentity, entry: SegmentEntry, *, repeated: bool = False) -> Appended:
         # The segment of a repeated batch may be old: its position is as old, so that it is not used without a read.
         issued_ms = entry.appended_ms if repeated else self._clock.now_ms()
-        contended = identity.base is not None and entry.sequence > identity.base  # it met another writer: HEAD before the next PUT
+        contended = entry.sequence > identity.base  # it met another writer: HEAD before the next PUT
         # The session of a key is for this batch only: the next batch with the same cookie gets a new session.
-        session = _new_session() if identity.base is None else identity.session
+        session = _new_session() if identity.is_keyed else identity.session
         return Appended(entry, self._token(run, session, LogEnd.after(entry), issued_ms, contended=contended), repeated)
 
     def _token(self, run: Run, session: str, tail: LogEnd, issued_ms: int, *, contended: bool = False) -> str:
@@ -302,6 +365,10 @@ def session_of_key(key: str) -> str:
             f"an idempotency key must be 1 to {MAX_IDEMPOTENCY_KEY_CHARS} printable characters length={len(key)}"
         )
     return KEYED_SESSION + blake2b(key.encode(errors="replace"), digest_size=16).hexdigest()
+
+
+def _too_many_writers(run: Run) -> StoreUnavailableError:
+    return StoreUnavailableError(f"too many concurrent writers run={run.fqn}/{run.run_id} steps={_MAX_STEPS}")
 
 
 def _new_session() -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from chalicelib.aws.dynamodb import Item, Table
+from chalicelib.aws.segment_index import is_claim
 from chalicelib.ports import EVENT_ROWS, Run, run_key
 
 _NAMES = {"#run": "run"}
@@ -18,7 +19,7 @@ class RunItems(Protocol):
         """The row of a run. One request."""
 
     def segments(self, run: Run) -> list[Item]:
-        """All rows of a run's segments, including rows of idempotency keys. A request for each MB, about 2,500 rows."""
+        """All rows of a run's segments, including rows of idempotency keys, but not their claims. A request for each MB, about 2,500 rows."""
 
     def replace_run(self, run: Run, seen: Item | None, item: Item | None) -> bool:
         """Replace or delete (``item`` None) a run's row on condition that it equals ``seen``. One request."""
@@ -47,7 +48,7 @@ class DynamoDbRunItems:
     def segments(self, run: Run) -> list[Item]:
         """See ``RunItems``. Rows of events in the same partition are left out."""
         rows = self._segments.query_all("#run = :run", {":run": run_key(run)}, ExpressionAttributeNames=_NAMES)
-        return [row for row in rows if not str(row["at"]).startswith(EVENT_ROWS)]
+        return [row for row in rows if not str(row["at"]).startswith(EVENT_ROWS) and not is_claim(row)]
 
     def replace_run(self, run: Run, seen: Item | None, item: Item | None) -> bool:
         """See ``RunItems``."""

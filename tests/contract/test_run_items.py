@@ -11,7 +11,7 @@ import pytest
 
 from chalicelib.aws.dynamodb import Table
 from chalicelib.aws.segment_index import segment_rows
-from chalicelib.ports import Run, SegmentEntry
+from chalicelib.ports import Run, SegmentEntry, run_key
 from glue_jobs.catalog.run_items import DynamoDbRunItems, RunItems
 from tests.contract.conftest import KEEP_S, client_of, create_table
 from tests.rebuild_harness import Items
@@ -94,3 +94,11 @@ def test_rows_of_segments_are_read_in_order_and_removed_as_they_were_read(items:
     assert items.remove_segment(found[7])
     assert items.segments(RUN) == found[:7] + found[8:]
     assert items.segments(Run(RUN.fqn, "run-2")) == []
+
+
+def test_claims_of_keys_are_no_rows_of_segments(items: RunItems) -> None:
+    """The repair removes rows whose segment does not exist; that of a claim may be on its way."""
+    claim = {"run": run_key(RUN), "at": "key#k-s", "session": "k-s", "sequence": 3, "digest": "d", "claimed_ms": 1, "expires_at": 2}
+    stored = segment_rows(RUN, SegmentEntry(0, "data", 1, 0, 0, 1, 9, "k-t", 0, "d", 5000), KEEP_S)
+    items.put_segments([claim, *stored])
+    assert items.segments(RUN) == stored

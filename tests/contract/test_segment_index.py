@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from chalicelib.errors import RunDeletedError
-from chalicelib.ports import Run, SegmentEntry, SegmentIndex
+from chalicelib.ports import KeyClaim, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.deletion_marks import DeletionMark
 
 RUN = Run("svc/with slash.ünï#1", "run-1")
@@ -24,11 +24,15 @@ def entry(sequence: int, line: int, lines: int, session: str = "00ff", kind: str
     )  # fmt: skip
 
 
+def claim(sequence: int, session: str = "k-abc") -> KeyClaim:
+    return KeyClaim(session, sequence, f"{sequence:032x}", 1_790_000_000_000 + sequence)
+
+
 ENTRIES = [entry(0, 0, 5), entry(1, 5, 20), entry(2, 25, 1), entry(3, 26, 0, kind="seal"), entry(4, 26, 3), entry(12, 29, 1)]
 
 
 def test_an_unknown_run_has_no_rows(index: SegmentIndex) -> None:
-    assert index.last(RUN) is None and index.at_line(RUN, 5) is None and index.keyed(RUN, "k-1") is None
+    assert index.last(RUN) is None and index.at_line(RUN, 5) is None
     assert list(index.rows_from(RUN, 0, 0, 10)) == []
 
 
@@ -48,12 +52,15 @@ def test_a_line_leads_to_the_last_row_that_begins_at_or_before_it(index: Segment
 def test_mark_of_deleted_run_survives_its_rows(index: SegmentIndex) -> None:
     mark = DeletionMark(RUN.fqn, RUN.run_id, 1, "ada").entry()
     index.put(RUN, [*ENTRIES, entry(5, 30, 2, session="k-abc"), mark])
-    for forgotten in (len(ENTRIES) + 2, 0):
+    index.claim(RUN, claim(6, "k-claimed"))
+    for forgotten in (len(ENTRIES) + 3, 0):
         for read in (lambda: index.last(RUN), lambda: index.rows_from(RUN, 0, 0, 100)):
             with pytest.raises(RunDeletedError):
                 read()
         assert index.forget(RUN) == forgotten
-        assert index.at_line(RUN, 5) is index.keyed(RUN, "k-abc") is None and list(index.positions_from(RUN, 0, 0, 9)) == []
+        assert index.at_line(RUN, 5) is None and list(index.positions_from(RUN, 0, 0, 9)) == []
+    for session in ("k-abc", "k-claimed"):
+        assert index.claim(RUN, claim(7, session)) == claim(7, session)
 
 
 def test_rows_from_a_place_on(index: SegmentIndex) -> None:
@@ -66,11 +73,21 @@ def test_rows_from_a_place_on(index: SegmentIndex) -> None:
     assert list(index.rows_from(RUN, 26, 5, 10)) == ENTRIES[5:]
 
 
-def test_a_batch_with_a_key_is_found_by_it_and_is_no_row_of_the_log_twice(index: SegmentIndex) -> None:
+def test_first_claim_of_key_stays_until_it_is_replaced_by_its_number(index: SegmentIndex) -> None:
+    index.put(RUN, ENTRIES)
+    assert index.claim(RUN, claim(5)) == index.claim(RUN, claim(6)) == index.claim(RUN, claim(7), instead_of=4) == claim(5)
+    assert index.claim(RUN, claim(8), instead_of=5) == index.claim(RUN, claim(9), instead_of=5) == claim(8)
+    assert index.claim(RUN, claim(1, "k-other"), instead_of=0) == claim(1, "k-other")
+    assert list(index.rows_from(RUN, 0, 0, 100)) == ENTRIES
+    assert index.last(RUN) == ENTRIES[-1] and index.at_line(RUN, 10**12) == ENTRIES[-1]
+
+
+def test_stored_batch_takes_the_place_of_its_claim(index: SegmentIndex) -> None:
     keyed = entry(5, 30, 2, session="k-abc")
+    index.claim(RUN, claim(5))
     index.put(RUN, [*ENTRIES, keyed])
-    assert index.keyed(RUN, "k-abc") == keyed
-    assert index.keyed(RUN, "00ff") is None
+    for instead_of in (None, 5):
+        assert index.claim(RUN, claim(6), instead_of) == keyed
     assert [row.sequence for row in index.rows_from(RUN, 0, 0, 100)].count(5) == 1
     assert index.last(RUN) == keyed
 

@@ -30,6 +30,7 @@ WRITES = frozenset({
     "put_many", "transact",  # of a Database
     "record_start", "record_segment", "record_compaction", "record_finalization", "record_legacy_artifact",
     "record_heartbeat", "record_explanation", "remove_explanation", "mark_retired", "forget", "mark_deleted",  # of a RunCatalog
+    "claim",  # of a SegmentIndex
     "create", "replace",  # of a store of partitions
     "publish",  # of a Publisher
     "post", "put_log_events", "create_log_stream", "create_log_group",  # to a target of events

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
 
-from chalicelib.errors import DamagedLogError, ObjectNotFoundError, StoreUnavailableError
+from chalicelib.errors import DamagedLogError, InvalidBatchError, ObjectNotFoundError, StoreUnavailableError, UnavailableError
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.conflicts import ATTEMPTS
 from chalicelib.runlog.missing_segments import lost_lines
 from chalicelib.runlog.reader import PageRequest
-from tests.faults.interception import Intercepted
+from chalicelib.runlog.writer import Appended
+from tests.faults.interception import AFTER, BEFORE, LATER, Crash, Intercepted, StopAt
 from tests.faults.stepping import Actor
 from tests.world import RUN, Parts, World
 
@@ -135,14 +138,16 @@ def test_reader_retries_after_concurrent_finalization() -> None:
     assert (page.logs, page.total) == ("2\n3\n4\n5", 6)
 
 
-def test_paused_writer_does_not_reuse_a_number() -> None:
+@pytest.mark.parametrize("key", [None, "key"])
+def test_paused_writer_does_not_reuse_a_number(key: str | None) -> None:
     """The unsafe sequence 4 of decision 0001, from a position that was young when the request arrived."""
     world = World()
     position = world.parts().writer.append(RUN, Batch.from_text("1\n")).position
     append(world, "2\n")
     append(world, "3\n")
     world.clock.advance(59)
-    actor = stopped_before(world, "put", lambda parts: parts.writer.append(RUN, Batch.from_text("mine\n"), position=position))
+    mine = Batch.from_text("mine\n")
+    actor = stopped_before(world, "put", lambda parts: parts.writer.append(RUN, mine, position=position, idempotency_key=key))
     world.parts().compactor.compact(RUN, world.deadline())
     world.clock.advance(30 + 15 * 60)  # a function's life, and how long S3 takes its signature
     world.parts().compactor.compact(RUN, world.deadline())
@@ -164,6 +169,98 @@ def test_stale_compaction_of_a_grown_partial_is_refused() -> None:
     assert world.names() == ["partial.txt", "segments/0000000006"]
     finish(actor)
     assert world.read_all() == [str(number) for number in range(7)]
+
+
+def keyed(parts: Parts, text: str = "mine\n", position: str | None = None) -> Appended:
+    return parts.writer.append(RUN, Batch.from_text(text), position=position, idempotency_key="key")
+
+
+def slow_request(world: World, position: str | None) -> Actor:
+    """A request that stops before each call of the store and of the index."""
+    return Actor("slow", lambda wrap: keyed(world.parts(wrap(world.store), wrap(world.index)), position=position))
+
+
+def only_puts(gate: StopAt, operation: str, call: Callable[[], Any]) -> Any:
+    return gate(operation, call) if operation == "put" else call()
+
+
+def send_other_lines(world: World) -> None:
+    with pytest.raises(InvalidBatchError):
+        keyed(world.parts(), "other lines\n")
+
+
+MEANWHILE: dict[str, Callable[[World], object]] = {
+    "nothing": lambda world: None,
+    "the same request": lambda world: keyed(world.parts()),
+    "another writer": lambda world: append(world, "of another\n"),
+    "another writer and the same request": lambda world: (append(world, "of another\n"), keyed(world.parts())),
+    "the same request and another writer": lambda world: (keyed(world.parts()), append(world, "of another\n")),
+}
+
+
+@pytest.mark.parametrize("presents", [False, True], ids=["without a position", "with a position that others have passed"])
+@pytest.mark.parametrize("meanwhile", MEANWHILE)
+def test_requests_with_one_key_at_once_store_one_batch(meanwhile: str, presents: bool) -> None:
+    for steps in range(12):
+        world = two_batches()
+        position = world.parts().writer.append(RUN, Batch.from_bytes(b"")).position
+        append(world, "3\n")
+        actor = slow_request(world, position if presents else None)
+        for _ in range(steps):
+            if not actor.done:
+                actor.step()
+        MEANWHILE[meanwhile](world)
+        stored = finish(actor).entry
+        for _ in range(2):
+            assert keyed(world.parts()).entry == stored
+            send_other_lines(world)
+            append(world, "later\n")
+        assert world.read_all().count("mine") == 1
+
+
+def test_claim_does_not_move_back_while_its_number_is_written() -> None:
+    """Two requests with one key and a passed position; the second one dies anywhere while the first one is in its second PUT."""
+    for number in range(8):
+        world = World()
+        position = world.parts().writer.append(RUN, Batch.from_bytes(b"")).position
+        append(world, "of another\n")
+        actor = slow_request(world, position)
+        for _ in ("claim 0", "put 0", "head 0", "claim 1"):
+            actor.step()
+        assert actor.waiting_for == "put"
+        gate = StopAt(number, AFTER, "crash")
+        with suppress(Crash):
+            keyed(world.parts(Intercepted(world.store, gate), Intercepted(world.index, gate)), position=position)
+        actor.finish()
+        append(world, "of another\n")
+        assert keyed(world.parts()).repeated
+        assert world.read_all().count("mine") == 1
+
+
+def test_keyed_batch_retired_during_its_repeat_is_found() -> None:
+    world = World()
+    keyed(world.parts())
+    append(world, "of another\n")
+    world.clock.advance(21 * 60)
+    actor = stopped_before(world, "head", keyed)
+    world.parts().compactor.compact(RUN, world.deadline())
+    assert world.names() == ["partial.txt", "segments/0000000001"]
+    assert finish(actor).repeated
+    assert world.read_all() == ["mine", "of another"]
+
+
+def test_other_lines_under_a_key_in_doubt_are_refused() -> None:
+    """Whether the first request's PUT takes effect is unknown until it is repeated."""
+    for moment in (BEFORE, LATER):
+        world, gate = World(), StopAt(0, moment, "error")
+        with pytest.raises(UnavailableError):
+            keyed(world.parts(Intercepted(world.store, partial(only_puts, gate))))  # type: ignore[arg-type]
+        assert world.read_all() == []
+        send_other_lines(world)
+        gate.land()
+        send_other_lines(world)
+        assert keyed(world.parts()).repeated is (moment == LATER)
+        assert world.read_all() == ["mine"]
 
 
 LISTING_OPERATIONS: dict[str, Callable[[Parts], Any]] = {

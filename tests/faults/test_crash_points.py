@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from chalicelib.errors import RunClosedError, UnavailableError
-from chalicelib.ports import RunEnd
+from chalicelib.ports import KeyClaim, RunEnd
 from chalicelib.runlog.artifact import artifact_of
 from chalicelib.runlog.batch import Batch
-from chalicelib.runlog.writer import Appended
+from chalicelib.runlog.writer import Appended, session_of_key
 from tests.faults.interception import FAULTS, LATER, THROTTLED, Crash, Intercepted, StopAt
 from tests.world import RUN, START_MS, Parts, World
 
@@ -33,9 +33,9 @@ class Scenario:
     model: list[bytes] = field(default_factory=list)
     position: str | None = None
 
-    def append(self, text: str, parts: Parts | None = None) -> Appended:
+    def append(self, text: str, parts: Parts | None = None, key: str | None = None) -> Appended:
         batch = Batch.from_text(text, "host-1")
-        answer = (parts or self.world.parts()).writer.append(RUN, batch, position=self.position)
+        answer = (parts or self.world.parts()).writer.append(RUN, batch, position=self.position, idempotency_key=key)
         self.position = answer.position
         self.model.append(batch.body)
         return answer
@@ -101,6 +101,16 @@ def stale() -> Scenario:
     return scenario
 
 
+def claimed() -> Scenario:
+    """An attempt with the key died before its PUT, and other writers went on."""
+    scenario = fill(Scenario())
+    scenario.world.index.claim(RUN, KeyClaim(session_of_key("key"), 3, Batch.from_text("the batch in question\n").digest, START_MS))
+    scenario.position = None
+    scenario.append("of another writer\n")
+    scenario.append("of another writer\n")
+    return _cold(scenario)
+
+
 def abandoned() -> Scenario:
     scenario = compacted_once()
     scenario.world.clock.advance(25 * HOUR_MS / 1000)
@@ -123,6 +133,10 @@ def sealed_unfinished() -> Scenario:
 
 def append(scenario: Scenario, parts: Parts) -> None:
     scenario.append("the batch in question\n", parts)
+
+
+def append_with_key(scenario: Scenario, parts: Parts) -> None:
+    scenario.append("the batch in question\n", parts, key="key")
 
 
 def append_large(scenario: Scenario, parts: Parts) -> None:
@@ -153,6 +167,11 @@ CASES: list[tuple[str, Callable[[], Scenario], Operation]] = [
     ("append among other writers", contended, append),
     ("append with an old position", stale, append),
     ("append with an old position to a compacted run", with_old_segments, append),
+    ("append with a key to a new run", fresh, append_with_key),
+    ("append with a key, cold", lambda: _cold(fill(Scenario())), append_with_key),
+    ("append with a key among other writers", contended, append_with_key),
+    ("append with a key whose number is taken", claimed, append_with_key),
+    ("append with a key to a reopened run", abandoned, append_with_key),
     ("compact the first time", lambda: fill(Scenario()), compact),
     ("compact again", compacted_once, compact),
     ("compact and retire", with_old_segments, compact),
@@ -204,7 +223,7 @@ def _stopped_at(name: str, prepare: Callable[[], Scenario], operation: Operation
     if failed:
         operation(scenario, world.parts(Intercepted(world.store, stop.successor), Intercepted(world.index, stop.successor)))  # type: ignore[arg-type]
     if moment == LATER:
-        _go_on(scenario, retire=operation not in (append, append_large))
+        _go_on(scenario, retire=operation not in (append, append_large, append_with_key))
     stop.land()
     _check_log(world, scenario, cold=name == "append, cold", end=FAILED if operation in (close, settle) else SUCCEEDED)
     return True

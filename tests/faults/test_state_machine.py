@@ -30,6 +30,9 @@ EXAMPLES = int(os.environ.get("RUNLAKE_EXAMPLES") or pick(20, 400, 5000))
 STEPS = int(os.environ.get("RUNLAKE_STEPS", "60"))
 
 WRITERS = ("writer-a", "writer-b", "writer-c")
+KEYED = "writer-c"
+REPEATS = tuple(f"{name} again" for name in WRITERS)
+ACTORS = (*WRITERS, *REPEATS, "compactor-1", "compactor-2", "closer", "sweeper", "reader-1", "reader-2")
 FAULTS = st.sampled_from([(moment, how) for moment in (BEFORE, AFTER) for how in ("error", "crash")])
 TOTALS: Counter[str] = Counter()
 
@@ -44,6 +47,7 @@ class Interleavings(RuleBasedStateMachine):
         self.actors: dict[str, Actor] = {}
         self.cookies: dict[str, str | None] = dict.fromkeys(WRITERS)
         self.pending: dict[str, tuple[Batch, str | None]] = {}  # batches that were sent and not acknowledged
+        self.repeated: dict[str, Batch] = {}
         self.acknowledged: list[bytes] = []
         self.sent = 0
         self.closed_at: int | None = None
@@ -80,6 +84,8 @@ class Interleavings(RuleBasedStateMachine):
     def _after(self, name: str, actor: Actor) -> None:
         if name in WRITERS:
             self._after_append(name, actor)
+        elif name in REPEATS and actor.error is None:
+            assert self.model.count(self.repeated[name].body) == 1
         elif name == "closer" and actor.error is None:
             self.closed_at = len(self.model)
         elif name.startswith("reader") and actor.error is None:
@@ -124,9 +130,25 @@ class Interleavings(RuleBasedStateMachine):
             text = "".join(f"{name} {self.sent} {line} {'x' * size}\n" for line in range(lines))
             self.pending[name] = (Batch.from_text(text), self.cookies[name])
         batch, cookie = self.pending[name]
-        # A client without cookies cannot repeat exactly once; ours begins with an init, as connectors do, or has a key.
-        key = f"{name}-{batch.digest}" if cookie is None else None
+        key = self._key(name, batch, cookie)
         self._start(name, lambda wrap: self._parts(wrap).writer.append(RUN, batch, position=cookie, idempotency_key=key))
+
+    @staticmethod
+    def _key(name: str, batch: Batch, cookie: str | None) -> str | None:
+        """A client without cookies cannot repeat exactly once; ours begins with an init, as connectors do, or has a key. One always has."""
+        return f"{name}-{batch.digest}" if cookie is None or name == KEYED else None
+
+    @rule(name=st.sampled_from(WRITERS))
+    def repeat_at_once(self, name: str) -> None:
+        """A client whose request takes too long sends it again while the first one goes on."""
+        again = f"{name} again"
+        if again in self.actors:
+            return self._step(again)
+        if name in self.actors:
+            batch, cookie = self.pending[name]
+            key = self._key(name, batch, cookie)
+            self.repeated[again] = batch
+            self._start(again, lambda wrap: self._parts(wrap).writer.append(RUN, batch, position=cookie, idempotency_key=key))
 
     @rule(name=st.sampled_from(["compactor-1", "compactor-2"]))
     def compact(self, name: str) -> None:
@@ -152,14 +174,14 @@ class Interleavings(RuleBasedStateMachine):
         before_ms = self.world.clock.now_ms() - 60_000
         self._run("sweeper", lambda wrap: self._parts(wrap).finalizer.abandon(RUN, before_ms, self.world.deadline()))
 
-    @rule(name=st.sampled_from([*WRITERS, "compactor-1", "compactor-2", "closer", "sweeper", "reader-1", "reader-2"]), fault=FAULTS)
+    @rule(name=st.sampled_from(ACTORS), fault=FAULTS)
     def fail(self, name: str, fault: tuple[str, str]) -> None:
         if name in self.actors:
             TOTALS["faults"] += 1
             self.actors[name].step(fault)
             self._reap(name)
 
-    @rule(name=st.sampled_from([*WRITERS, "compactor-1", "compactor-2", "closer", "sweeper", "reader-1", "reader-2"]))
+    @rule(name=st.sampled_from(ACTORS))
     def finish(self, name: str) -> None:
         if name in self.actors:
             self.actors[name].finish()
@@ -211,7 +233,7 @@ class Interleavings(RuleBasedStateMachine):
     def _end(self) -> None:
         parts = self.world.parts()
         for name, (batch, cookie) in list(self.pending.items()):
-            key = f"{name}-{batch.digest}" if cookie is None else None
+            key = self._key(name, batch, cookie)
             try:
                 parts.writer.append(RUN, batch, position=cookie, idempotency_key=key)
             except RunClosedError:

@@ -40,7 +40,7 @@ MUTANTS = (
             "an event of an unknown level is stored, and no reader finds it by its level")),
     *group("chalicelib.runlog.writer", _LOG,
         ("Writer._data_entry", "batch.errors is None", "True", "the histogram shows no errors of agents that state levels"),
-        ("Writer._write", "tail.line == 0", "tail.sequence == 0", "an abandoned run of another method has lines in two stores", _CHOICES)),
+        ("Writer._put_batch", "tail.line == 0", "tail.sequence == 0", "an abandoned run of another method has lines in two stores", _CHOICES)),
     *group("chalicelib.events.well_formed", _DEEP,
         ("well_formed", "depth >= MAX_DEPTH", "False", "a deep record ends in a recursion error"),
         ("well_formed_text", "_SURROGATE.sub(A, B)", "B", "a lone surrogate blocks its writer", _LOG)),

@@ -4,6 +4,7 @@ from tests.mutants.mutant import group
 
 _WRITER = "tests/unit/test_writer.py"
 _OVERTAKEN = "tests/faults/test_concurrent_writers.py"
+_BUDGETS = "tests/unit/test_request_budgets.py"
 _COMPACTION = "tests/unit/test_compaction_and_finalization.py"
 _RETIREMENT = "tests/unit/test_segment_gc.py"
 _READER = "tests/unit/test_reader.py"
@@ -75,7 +76,7 @@ MUTANTS = (
     *group("chalicelib.runlog.writer", _WRITER,
         ("Writer._put", "put_retrying_conflicts(self._store, key, body, options, ABSENT)", "self._store.put(key, body, options)",
             "two writers must not use the same number"),
-        ("WriterIdentity.wrote", "same and (self.base is None or entry.base == self.base)", "same",
+        ("WriterIdentity.wrote", "self._has(entry.digest) and entry.base == self.base", "self._has(entry.digest)",
             "equal text from another position is a separate batch"),
         ("WriterIdentity.wrote", "entry.session != self.session or entry.kind != DATA", "entry.kind != DATA",
             "equal text of another session is a separate batch"),
@@ -85,15 +86,32 @@ MUTANTS = (
         ("Writer._answer", "entry.appended_ms if repeated else self._clock.now_ms()", "self._clock.now_ms()",
             "a late retry must not make an old number recent", f"{_WRITER} {_OVERTAKEN}"),
         ("Writer._look_once", "own or self._own_retired(run, identity, lower, A)", "own",
-            "a retry finds its own segment after its deletion")),
+            "a retry finds its own segment after its deletion"),
+        ("Writer._append_with_key", "identity.check_claim(claim)", "None",
+            "other lines under a key are refused while its first batch is in doubt", _OVERTAKEN),
+        ("Writer._append_with_key", "claim.sequence > end.sequence", "False",
+            "a claim does not move back while its number is being written", _OVERTAKEN),
+        ("Writer._append_with_key", "isinstance(end, LogEnd) and claim.sequence == end.sequence", "isinstance(end, LogEnd)",
+            "a batch is written only at the number that its key claims", _OVERTAKEN),
+        ("Writer._append_with_key", "self._layout.check_new(run)", "None", "a run that cannot be has no row of a key"),
+        ("Writer._append_with_key", "presented.sequence if presented else end.sequence", "end.sequence",
+            "two writers with keys take five requests an append", _BUDGETS),
+        ("Writer._end_for_key", "presented.is_young(self._clock.now_ms())", "True", "the number of an old position may be retired")),
+    *group("chalicelib.aws.segment_index", "tests/contract/test_segment_index.py",
+        ("", "f'{_IS_ABSENT} OR (#sequence = :instead_of AND attribute_not_exists(#kind))'", "f'{_IS_ABSENT} OR #sequence = :instead_of'",
+            "a stored batch is no claim that could move on",
+            "::test_stored_batch_takes_the_place_of_its_claim[moto]"),
+        ("", "f'{_IS_ABSENT} OR (#sequence = :instead_of AND attribute_not_exists(#kind))'",
+            "f'{_IS_ABSENT} OR (:instead_of = :instead_of AND attribute_not_exists(#kind))'", "of two moves of a claim one counts",
+            "::test_first_claim_of_key_stays_until_it_is_replaced_by_its_number[moto]")),
     # a listing and a read of a listed object
     *group("chalicelib.runlog.log_end", _OVERTAKEN,
-        ("LogEndFinder.find", "retry_on_change(A)", "self._find(run)",
+        ("LogEndFinder.find", "retry_on_change(A)", "self._end_of(run, next(first, None) or self.list_end(run))",
             "a segment that is retired between a listing and its HEAD is no damage"),
         ("LogEndFinder._without_segments", "max(artifact.epoch, A)", "FIRST_EPOCH",
             "a reopened run whose segments have expired keeps its writer epoch", _EXPIRED),
-        ("LogEndFinder._find", "self.list_segments(run, known.sequence)", "self.list_segments(run, known.sequence + 1)",
-            "a listing that starts behind the last segment is empty and costs another one", "tests/unit/test_request_budgets.py")),
+        ("LogEndFinder.list_end", "self.list_segments(run, known.sequence)", "self.list_segments(run, known.sequence + 1)",
+            "a listing that starts behind the last segment is empty and costs another one", _BUDGETS)),
     *group("chalicelib.runlog.conflicts", _OVERTAKEN,
         ("retry_on_change", "str(error) == str(last)", "True", "only a log whose listing does not change is damaged")),
     *group("chalicelib.runlog.segment_gc", _RETIREMENT,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from threading import Lock
 
 from chalicelib.errors import RunDeletedError
-from chalicelib.ports import DELETED, Run, SegmentEntry, run_key
+from chalicelib.ports import DELETED, KeyClaim, Run, SegmentEntry, run_key
 from tests.support.database import InMemoryDatabase
 from tests.support.failures import Failures, can_fail
 
@@ -24,7 +24,7 @@ class InMemorySegmentIndex:
         self._order: dict[Run, list[tuple[int, int]]] = {}
         self.failures = Failures()
         self._rows: dict[tuple[Run, int, int], SegmentEntry] = {}
-        self._keyed: dict[tuple[Run, str], SegmentEntry] = {}
+        self._keyed: dict[tuple[Run, str], KeyClaim | SegmentEntry] = {}
         self._lock = Lock()
 
     def clear(self) -> None:
@@ -68,10 +68,13 @@ class InMemorySegmentIndex:
             return [place for place in self._places(run, line, sequence, limit) if self._rows[run, *place].reason != DELETED]
 
     @can_fail
-    def keyed(self, run: Run, session: str) -> SegmentEntry | None:
+    def claim(self, run: Run, claim: KeyClaim, instead_of: int | None = None) -> KeyClaim | SegmentEntry:
         """See the port."""
         with self._lock:
-            return self._keyed.get((run, session))
+            row = self._keyed.get((run, claim.session))
+            if row is None or (isinstance(row, KeyClaim) and row.sequence == instead_of):
+                row = self._keyed[run, claim.session] = claim
+            return row
 
     @can_fail
     def forget(self, run: Run) -> int:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from chalicelib.ports import KeyClaim, PutOptions
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.legacy import on_behalf_of
 from chalicelib.runlog.reader import PageRequest
+from chalicelib.runlog.segment import metadata_of
+from chalicelib.runlog.writer import session_of_key
 from tests.faults.interception import Intercepted
 from tests.world import RUN, Parts, World
 
@@ -72,20 +76,49 @@ def test_a_cold_append_is_at_most_four_requests_in_all() -> None:
 
 def test_a_cold_append_to_a_run_of_many_segments_is_at_most_four_requests_in_all() -> None:
     counted = Counted()
-    position = counted.append("0")
-    for number in range(1, 1205):
-        position = counted.append(str(number), position)
-    writer = counted.world.parts().writer
-    counted.world.index.put(RUN, [writer.tails.segment(RUN, number) for number in range(1190)])
+    grow(counted.world, 1205, catalogued=1190)
     assert sum(counted.cost(lambda: counted.append("cold"))) <= 4
 
 
-def test_an_append_with_a_key_is_at_most_four_requests_in_all() -> None:
+@pytest.mark.behavior("An append with an Idempotency-Key takes the same requests in a run of any length.")
+@pytest.mark.parametrize("segments", [10, 10_000])
+def test_append_with_key_costs_the_same_among_any_number_of_equal_segments(segments: int) -> None:
     counted = Counted()
-    counted.append("first")
-    assert counted.cost(lambda: counted.append("second", key="batch-2")) == (3, 1)
-    assert sum(counted.cost(lambda: counted.append("second", key="batch-2"))) <= 4
-    assert counted.world.read_all() == ["first", "second"]
+    counted.world.index.claim(RUN, KeyClaim(session_of_key("died before its PUT"), 0, Batch.from_text("equal").digest, 1))
+    counted.append("equal", key="early")
+    grow(counted.world, segments)
+    for key, cost in (
+        ("cold", (2, 2)),
+        ("cold while the catalog lags behind", (3, 2)),
+        ("cold", (2, 2)),
+        ("early", (2, 2)),
+        ("died before its PUT", (4, 3)),
+    ):
+        assert counted.cost(lambda key=key: counted.append("equal", key=key)) == cost, key  # type: ignore[misc]
+    position = counted.append("equal")
+    assert counted.cost(lambda: counted.append("equal", position, "warm")) == (1, 1)
+    assert counted.cost(lambda: counted.append("equal", position, "warm")) == (2, 1)
+    assert counted.world.parts().writer.tails.find(RUN).sequence == segments + 5
+
+
+def grow(world: World, segments: int, catalogued: int | None = None) -> None:
+    """Append batches of equal content up to a number of segments; the catalog has the rows of the first ones, or all."""
+    first = world.parts().writer.append(RUN, Batch.from_text("equal")).entry
+    assert first
+    numbers = range(first.sequence, segments)
+    entries = [replace(first, sequence=number, line=number, byte=number * first.bytes, base=number) for number in numbers]
+    for entry in entries[1:]:
+        world.store.put(world.layout.segment(RUN, entry.sequence), b"equal\n", PutOptions(metadata_of(entry)))
+    world.index.put(RUN, entries[:catalogued])
+
+
+def test_two_writers_with_keys_in_turn_cost_three_requests_an_append() -> None:
+    counted = Counted()
+    one, other = counted.append("one"), counted.append("other")
+    for number in range(4):
+        one, other = counted.append(f"one {number}", one, f"1-{number}"), counted.append(f"other {number}", other, f"2-{number}")
+    spent = counted.cost(lambda: (counted.append("one", one, "1"), counted.append("other", other, "2")))
+    assert spent == (4, 2)
 
 
 def test_an_old_position_costs_a_listing_and_a_head() -> None:

@@ -121,6 +121,17 @@ def test_a_key_is_remembered_while_its_segment_lives_and_after() -> None:
     assert world.read_all() == ["keyed", "other"]
 
 
+def test_old_position_with_a_key_is_not_used_without_a_read() -> None:
+    world = World()
+    position = append(world, "first").position
+    append(world, "of another 1")
+    append(world, "of another 2")
+    world.clock.advance(21 * 60)
+    world.parts().compactor.compact(RUN, world.deadline())
+    assert append(world, "keyed", position, "k").entry.sequence == 3  # type: ignore[union-attr]
+    assert world.read_all() == ["first", "of another 1", "of another 2", "keyed"]
+
+
 def test_the_cookie_of_a_keyed_batch_starts_a_session_of_its_own() -> None:
     world = World()
     cookie = append(world, "keyed", key="batch-1").position
@@ -169,12 +180,13 @@ def test_closed_run_rejects_every_append() -> None:
     assert world.names() == keys
 
 
-def test_a_repeat_of_what_was_stored_before_the_close_is_answered_as_before() -> None:
+@pytest.mark.parametrize("key", [None, "k"])
+def test_a_repeat_of_what_was_stored_before_the_close_is_answered_as_before(key: str | None) -> None:
     world = World()
     position = append(world, "first").position
-    append(world, "mine", position)
+    append(world, "mine", position, key)
     world.parts().finalizer.close(RUN)
-    assert append(world, "mine", position).repeated
+    assert append(world, "mine", position, key).repeated
 
 
 def test_an_abandoned_run_reopens_with_the_next_epoch() -> None:
@@ -228,8 +240,11 @@ def test_lost_response_is_unavailable_and_the_repeat_is_stored_once() -> None:
 def test_the_catalog_may_be_down() -> None:
     world = World()
     append(world, "first")
-    down = world.parts(index=Intercepted(world.index, StopAt(0, "before", "error")))  # type: ignore[arg-type]
+    down = world.parts(index=Intercepted(world.index, StopAt(0, "before", "outage")))  # type: ignore[arg-type]
     assert down.writer.append(RUN, Batch.from_text("second")).entry.sequence == 1  # type: ignore[union-attr]
+    with pytest.raises(StoreUnavailableError):
+        down.writer.append(RUN, Batch.from_text("keyed"), idempotency_key="k")
+    assert world.read_all() == ["first", "second"]
 
 
 def test_threads_lose_nothing_and_repeat_nothing() -> None:
@@ -252,11 +267,13 @@ def test_threads_lose_nothing_and_repeat_nothing() -> None:
     assert all(first[:-2] == second[:-2] for first, second in zip(lines[::2], lines[1::2], strict=True))
 
 
-def test_append_with_too_long_name_stores_nothing() -> None:
-    world = World()
+@pytest.mark.parametrize("key", [None, "k"])
+def test_append_with_too_long_name_stores_nothing(key: str | None) -> None:
+    world, run = World(), Run("語" * 256, "r")
     with pytest.raises(InvalidNameError):
-        append(world, "lines", run=Run("語" * 256, "r"))
+        append(world, "lines", key=key, run=run)
     assert world.store.calls["put"] == 0
+    assert world.index.forget(run) == 0
 
 
 def test_equal_batch_from_another_position_is_a_batch_of_its_own() -> None:
