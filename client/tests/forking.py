@@ -21,7 +21,7 @@ _LOOP = """
 import atexit, json, os, signal, socket, sys
 from runlake import archive, execution, supervision
 from runlake.__main__ import main
-archive.import_for_requests()
+archive.import_for_requests(is_secure=False)
 control = socket.socket(fileno=int(sys.argv[1]))
 while request := socket.recv_fds(control, 1 << 16, 3):
     data, descriptors, _, _ = request

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ast
+import json
+import os
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+
+import runlake
+from client.tests.fake_server import FakeServer
 
 _CLIENT = Path(__file__).parents[1]
 _OWN = {"runlake", "runlake_signals"}
@@ -39,7 +45,7 @@ def imported_by(tree: ast.AST) -> set[str]:
 @pytest.mark.parametrize("path", sorted((_CLIENT / "src").rglob("*.py")), ids=lambda path: path.stem)
 def test_what_the_client_imports(path: Path) -> None:
     assert imported(path) - set(sys.stdlib_module_names) <= _ALLOWED | _EXTRAS.get(path.name, set())
-    assert ("httpx" in imported(path)) == (path.name == "archive.py")
+    assert ("httpx" in imported(path)) == (path.name in ("archive.py", "tls.py"))
 
 
 def test_botocore_is_imported_only_to_sign() -> None:
@@ -100,3 +106,47 @@ def test_only_the_output_module_writes_to_the_terminal() -> None:
         "runs.py": {"sys.stdout", "sys.stderr"}, "commands/writing.py": {"sys.stdout", "sys.stderr"}, "__main__.py": {"sys.stdout"},
         "runlake_signals.py": {"sys.stdout", "sys.stderr"},
     }  # fmt: skip
+
+
+def test_package_exports_what_its_types_say() -> None:
+    (types,) = (node for node in ast.parse((_CLIENT / "src/runlake/__init__.py").read_text()).body if isinstance(node, ast.If))
+    found = {alias.name: node.module for node in types.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert {name: getattr(runlake, name).__module__ for name in found} == found
+    assert found.keys() | {"__version__"} == set(runlake.__all__) <= set(dir(runlake))
+
+
+_IMPORTED = """
+import json, os, sys
+def begin(*arguments, **more):
+    begun.update(sys.modules)
+    return started(*arguments, **more)
+begun, started, os.posix_spawnp = {}, os.posix_spawnp, begin
+import runlake_command
+try:
+    runlake_command.main()
+finally:
+    from runlake import tls
+    print(json.dumps([sorted(begun), sorted(sys.modules), tls._loaded.cache_info().misses]))
+"""
+_AFTER_THE_COMMAND_BEGINS = {"httpx", "ssl", "runlake._redaction", "email", "subprocess", "multiprocessing", "socket"}
+_NEVER_FOR_EXEC = {
+    "runlake.files",
+    "runlake.search",
+    "runlake.commands.reading",
+    "runlake.openid",
+    "botocore",
+    "webbrowser",
+    "http.server",
+}
+
+
+@pytest.mark.slow
+def test_exec_imports_late_and_little(server: FakeServer, tmp_path: Path) -> None:
+    """The command begins after 60 ms at most, and ``exec`` takes 250 ms of processor time: no clock is read here, imports take nearly all of it."""
+    environ = {**os.environ, "PYTHONPATH": str(_CLIENT / "src"), "RUNLAKE_URL": server.url, "RUNLAKE_SPOOL_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", _IMPORTED, "exec", "-q", "p", "--", "true"]
+    done = subprocess.run(command, capture_output=True, env=environ, text=True, timeout=120, check=True)
+    begun, ended, certificates = json.loads(done.stdout)
+    begun, ended = set(begun), set(ended)
+    assert not begun & (_AFTER_THE_COMMAND_BEGINS | _NEVER_FOR_EXEC) and not ended & _NEVER_FOR_EXEC
+    assert "httpx" in ended and not certificates

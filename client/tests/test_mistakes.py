@@ -70,7 +70,7 @@ def unknown_run(command: str) -> tuple[str, ...]:
     return (command, *([] if command != "grep" else ["x"]), *UNKNOWN, *(["--yes"] if command == "delete" else []))
 
 
-@pytest.mark.parametrize("module", ["httpx", "runlake.commands.files"])
+@pytest.mark.parametrize("module", ["click", "runlake.settings"])
 def test_interrupt_while_it_starts_is_one_line(module: str) -> None:
     interrupted = (
         f"import sys, runpy; sys.modules[{module!r}] = Interrupt(); runpy.run_module('runlake_command', run_name='__main__')"

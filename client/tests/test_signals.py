@@ -347,7 +347,7 @@ def test_process_1_reaps_and_ends_as_docker_stops_it(server: FakeServer, environ
 def test_signal_before_imports_are_done_leaves_nothing(
     prefix: Sequence[str], code: int, server: FakeServer, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    (tmp_path / "httpx.py").write_text("import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(60)\n")
+    (tmp_path / "click.py").write_text("import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(60)\n")
     slow = environment | {"PYTHONPATH": f"{tmp_path}:{SOURCES}"}
     with started((*prefix, *_RUNLAKE, *arguments("true")), slow) as process:
         assert _pids(process.stdout)

@@ -12,26 +12,9 @@ from typing import Any
 import click
 
 from runlake import __version__
-from runlake.commands import (
-    completion,
-    dead_letters,
-    deletion,
-    events,
-    explanations,
-    files,
-    forward,
-    login,
-    page,
-    pipeline_files,
-    reading,
-    search,
-    setting,
-    writing,
-)
 from runlake.commands.candidates import profile_candidates
 from runlake.commands.output import report_error
-from runlake.commands.session import Group, Session
-from runlake.commands.suggestions import suggested_command, suggested_options
+from runlake.commands.session import Commands, Group, Session
 from runlake.commands.times import Seconds
 from runlake.errors import AccessError, ApiError, NotFoundError, RunlakeError, SettingsError, UnavailableError
 from runlake_signals import run_process
@@ -44,6 +27,8 @@ class _Commands(Group):
     """A command group that reports each error in two lines, the problem and the next step, without a traceback unless RUNLAKE_DEBUG=1."""
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **more: Any) -> Any:  # type: ignore[override]
+        if "_RUNLAKE_COMPLETE" in os.environ:
+            from runlake.commands import completion  # noqa: F401 it registers the shells
         if not more.pop("standalone_mode", True):
             return super().main(args, prog_name, standalone_mode=False, **more)
         sys.exit(self._exit_code(args, prog_name, **more))
@@ -53,8 +38,10 @@ class _Commands(Group):
             code = super().main(args, prog_name, standalone_mode=False, **more)
             return code if isinstance(code, int) else 0
         except click.ClickException as error:
+            from runlake.commands.writing import CANNOT_BEGIN
+
             report_error(_usage(error, self._path_of(args)))
-            return writing.CANNOT_BEGIN if self._is_of_exec(error, args) else error.exit_code
+            return CANNOT_BEGIN if self._is_of_exec(error, args) else error.exit_code
         except click.Abort as error:
             if notes := _notes(error.__cause__):
                 report_error(RunlakeError("interrupted", next_step=notes))
@@ -83,10 +70,12 @@ class _Commands(Group):
         if command is self:
             typed = takewhile(lambda word: word != "--", sys.argv[1:] if args is None else args)
             command = next((self.commands[word] for word in typed if word in self.commands), self)
-        return command is writing.execute_command
+        return command is self.commands["exec"]
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            from runlake.commands.suggestions import suggested_command
+
             raise _UnknownCommandError(args[0], suggested_command(args[0], self.commands), ctx)
         return super().resolve_command(ctx, args)
 
@@ -116,6 +105,8 @@ def _usage(error: click.ClickException, typed: str) -> RunlakeError:
     command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else typed
     suggested = _moved_option(error)
     if isinstance(error, click.NoSuchOption) and error.possibilities:
+        from runlake.commands.suggestions import suggested_options
+
         error.possibilities[:] = [] if suggested else suggested_options(error.possibilities)
     message = " ".join(error.format_message().split())
     translated = _UsageError(message[:1].lower() + message[1:].removesuffix("."))
@@ -156,7 +147,15 @@ def _located(session: Session, error: ApiError) -> ApiError:
     return error
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+_PLACES = (
+    "reading.runs", "reading.pipelines", "reading.tail", "reading.cat", "search.grep", "reading.download", "explanations.why",
+    "events.steps", "events.events", "forward.forward", "setting.status", "login.login", "login.logout", "login.whoami",
+    "writing.drain", "writing.close", "deletion.delete", "files.files", "setting.config", "setting.profiles", "completion.completion",
+)  # fmt: skip
+_COMMANDS = {place.partition(".")[2]: place for place in _PLACES} | {"exec": "writing.execute_command", "open": "page.open_page"}
+
+
+@click.group(cls=_Commands, commands=Commands(_COMMANDS), context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(version)s")
 @click.option(
     "--profile", shell_complete=profile_candidates, help="The profile of the settings file; `runlake profiles` lists them."
@@ -176,18 +175,6 @@ def runlake(ctx: click.Context, /, **options: Any) -> None:
     `runlake config`. Without RUN, commands use the newest run of the pipeline.
     """
     ctx.obj = Session(options)
-
-
-for _command in (
-    reading.runs, reading.pipelines, reading.tail, reading.cat, search.grep, reading.download, explanations.why,
-    events.steps, events.events, forward.forward, setting.status, page.open_page, login.login, login.logout, login.whoami,
-    writing.execute_command, writing.drain, writing.close, deletion.delete, files.files, setting.config, setting.profiles, completion.completion,
-):  # fmt: skip
-    runlake.add_command(_command)
-
-
-for _command in (dead_letters.dead, pipeline_files.list_files, pipeline_files.cat_files, pipeline_files.download_files):
-    reading.pipelines.add_command(_command)
 
 
 def main() -> None:

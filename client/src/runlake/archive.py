@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import logging
 import re
-import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from email.utils import mktime_tz, parsedate_tz
 from functools import cache, partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
-import httpx
-
+from runlake import tls
 from runlake.errors import (
     AccessError,
     AddressError,
@@ -39,6 +35,9 @@ from runlake.settings import RUN_LOG, Settings
 from runlake.signing import GRANT, Signer
 from runlake.starts import Start, StartedRun
 from runlake.tokens import Token
+
+if TYPE_CHECKING:
+    import httpx
 
 COOKIE = "PIPELINE_SESSION"
 _CONNECT_S = 5.0
@@ -62,7 +61,6 @@ _CREDENTIALS = {
 }
 """The next steps after refusals that no request with these credentials escapes, whatever it stores."""
 _TRY_AGAIN = frozenset({408, 425, 429})
-_NO_ANSWER = (httpx.TransportError, httpx.DecodingError, httpx.InvalidURL)
 Json = dict[str, Any]
 _Piece = TypeVar("_Piece", str, bytes)
 _thread_state = threading.local()
@@ -85,17 +83,24 @@ class Page:
 
 
 @cache
-def import_for_requests() -> None:
-    """Import all modules that a first request imports. Call it before a fork: a process that is forked while another thread imports a module
-    waits for the lock of that module forever."""
-    httpx.HTTPTransport(trust_env=False, verify=_tls()).close()
+def import_for_requests(*, is_secure: bool) -> None:
+    """Import all modules that a first request imports, and read what an https address needs. Call it before a fork: a process that is forked
+    while another thread imports a module waits for the lock of that module forever."""
+    import gzip  # noqa: F401
+
+    import httpx
+
+    httpx.HTTPTransport(trust_env=False, verify=tls.context()).close()
     "localhost".encode("idna")
+    if is_secure:
+        tls.loaded()
 
 
-@cache
-def _tls() -> ssl.SSLContext:
-    """The TLS context of all connections of the process: loading the CA certificates takes 20 ms."""
-    return httpx.create_ssl_context()
+def _no_answers() -> tuple[type[Exception], ...]:
+    """The errors of a request without a response."""
+    import httpx
+
+    return httpx.TransportError, httpx.DecodingError, httpx.InvalidURL
 
 
 class Archive:
@@ -109,13 +114,15 @@ class Archive:
         transport: httpx.BaseTransport | None = None,
         signer: Signer | None = None,
     ) -> None:
-        """``signer``: signs the requests, which have no token then."""
+        """``signer``: signs the requests, which have no token then. The first one of a process imports httpx, for more than a tenth of a second."""
+        import httpx
+
         self.url = url.rstrip("/")
         self._token = token or Token(lambda: None)
         self._signer = signer
         timeout = httpx.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s))
         headers = {"User-Agent": "runlake-client"}
-        self._http = httpx.Client(timeout=timeout, transport=transport, headers=headers, verify=_tls())
+        self._http = httpx.Client(timeout=timeout, transport=transport, headers=headers, verify=tls.context())
 
     def is_runlake(self) -> bool:
         """Whether the server at the address has Runlake's API. Sends no token, so a stage may refuse the request."""
@@ -128,7 +135,7 @@ class Archive:
             )
         except (SettingsError, UnavailableError):  # of credentials, which held for another request
             return True
-        except (*_NO_ANSWER, ValueError, TypeError):
+        except (*_no_answers(), ValueError, TypeError):
             return False
 
     def page_config(self) -> Json:
@@ -205,6 +212,8 @@ class Archive:
 
     def append_text(self, run: RunName, data: bytes) -> Json:
         """Store bytes as one batch in a new session. A repeat stores them again: use ``append`` for exactly once."""
+        import gzip
+
         return self.append(run, gzip.compress(data, mtime=0), self.open_session(run))
 
     def close_run(self, run: RunName, end: RunEnd | None = None) -> str:
@@ -453,7 +462,7 @@ class Archive:
         """A request to the object store, which must not see the token."""
         try:
             response = self._send(self._http.build_request(method, url, **more))
-        except _NO_ANSWER as error:
+        except _no_answers() as error:
             raise _no_answer(error) from error
         if response.is_success:
             return response
@@ -535,6 +544,8 @@ class Archive:
 
     def _timeout(self, wait_s: float) -> httpx.Timeout:
         """The timeout of a request that the server may hold for ``wait_s`` before it responds."""
+        import httpx
+
         usual = self._http.timeout
         return httpx.Timeout((usual.read or 0) + wait_s, connect=usual.connect)
 
@@ -564,7 +575,7 @@ class Archive:
             asked["Content-Type"] = "application/json"
         try:
             response = self._ask(method, path, asked, timeout=self._timeout(wait_s), **more)
-        except _NO_ANSWER as error:
+        except _no_answers() as error:
             raise _no_answer(error) from error
         if not response.is_success:
             raise self._error(response)
@@ -584,7 +595,7 @@ class Archive:
                     response.read()
                     raise self._error(response)
                 yield response
-        except _NO_ANSWER as error:
+        except _no_answers() as error:
             raise _no_answer(error) from error
 
     def _refusal_of_aws(self, response: httpx.Response) -> AccessError | None:
@@ -646,7 +657,7 @@ def _translated(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
             if piece is None:
                 return
             yield piece
-    except _NO_ANSWER as error:
+    except _no_answers() as error:
         raise _no_answer(error) from error
 
 
@@ -720,6 +731,8 @@ def _advice_to_sign(message: str) -> str | None:
 
 def _date_of(response: httpx.Response) -> float | None:
     """The server's time, in seconds since 1970; None if it does not state it."""
+    from email.utils import mktime_tz, parsedate_tz
+
     parsed = parsedate_tz(response.headers.get("date", ""))
     try:
         at_s = float(mktime_tz(parsed)) if parsed else None

@@ -6,7 +6,6 @@ A delivery defines how writing begins (``open``), how a batch is stored once how
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -124,6 +123,8 @@ class TextDelivery:
 
     def pack(self, batch: bytes) -> bytes:
         """Compressed with gzip."""
+        import gzip
+
         return gzip.compress(batch, _LEVEL, mtime=0)
 
     def count(self, batch: bytes | bytearray) -> int:

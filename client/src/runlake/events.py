@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
-import socket
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -133,8 +131,8 @@ def _misnamed(rule: str, what: str, name: str) -> SettingsError:
 
 def new_writer_name() -> str:
     """A unique writer's name, with the host and process to look at if the writer is lost."""
-    host = _NOT_IN_A_NAME.sub("-", socket.gethostname())[:40]
-    return f"{host}-{os.getpid()}-{secrets.token_hex(4)}"
+    host = _NOT_IN_A_NAME.sub("-", os.uname().nodename)[:40]
+    return f"{host}-{os.getpid()}-{os.urandom(4).hex()}"
 
 
 def now_ms() -> int:

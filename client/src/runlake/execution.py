@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import IO
 
 from runlake.handler import RunlogHandler
+from runlake.masking import StreamMask
 from runlake.outcomes import CANCELLED, FAILED, SUCCEEDED, RunEnd
 from runlake.outputs import Output, archive_outputs
 from runlake.shipper import to_stderr
@@ -42,26 +43,42 @@ def execute(
     the command could not be started.
     """
     execution = _Execution(handler, supervisor, on_term)
-    handler.start()
     try:
         sources = supervisor.start(command, _environment(handler), execution.hurry, execution.record_end)
     except OSError as error:
         execution.is_read = True
+        handler.start()
         return _not_started(command, handler, error, report)
-    outputs = [Output(source, to, handler.mask.stream()) for source, to in zip(sources, (out, err))]
-    archive_outputs(outputs, lambda data: handler.write_bytes(data, patience_s), supervisor.stopped)
+    handler.start()  # it imports for longer than most commands need to begin
+    try:
+        handler.mask.build()
+    except Exception as error:  # of a damaged installation
+        report(f"the output is not archived, since it cannot be masked: {error!r}")
+        execution.is_archived = False
+    outputs = [Output(source, to, execution.stream()) for source, to in zip(sources, (out, err))]
+    archive_outputs(outputs, lambda data: execution.write(data, patience_s), supervisor.stopped)
     return execution.end(patience_s)
 
 
 class _Execution:
-    """The end of a command that was started, which a thread brings about if the main one is blocked. ``is_read``: all of the log is written."""
+    """The log of a command that was started, and its end, which a thread brings about if the main one is blocked. ``is_read``: all of the log is
+    written. ``is_archived``: not if masking does not work."""
 
     def __init__(self, handler: RunlogHandler, supervisor: Supervisor, on_term: str) -> None:
         self._handler, self._supervisor, self._on_term = handler, supervisor, on_term
         self._started_s = time.monotonic()
         self._ending = threading.RLock()  # the main thread does not pass it any more once the other one ends the process
         self._run_end = RunEnd(FAILED)
-        self.is_read = False
+        self.is_read, self.is_archived = False, True
+
+    def stream(self) -> StreamMask:
+        """Masks an output."""
+        return self._handler.mask.stream() if self.is_archived else StreamMask(None)
+
+    def write(self, data: bytes, patience_s: float) -> None:
+        """Write to the log."""
+        if self.is_archived:
+            self._handler.write_bytes(data, patience_s)
 
     def record_end(self, code: int) -> None:
         """Write the outcome to disk: the outputs may stay open, and this process be killed. Called by the supervisor's thread."""
@@ -73,7 +90,7 @@ class _Execution:
         code = self._supervisor.wait()
         how = f"exit status {code}" if code >= 0 else f"killed by signal {-code} ({_signal_name(-code)})"
         line = f"[runlake] {how} after {time.monotonic() - self._started_s:.3f} s\n"
-        self._handler.write_bytes(line.encode(), patience_s)
+        self.write(line.encode(), patience_s)
         with self._ending:
             self.is_read = True
         return code if code >= 0 else 128 - code, self._run_end

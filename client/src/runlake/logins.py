@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -173,7 +172,7 @@ class LoginFile:
     @contextmanager
     def _replacement(self) -> Iterator[Callable[[LoginConfig, Tokens], Login]]:
         """Replaces the login with another one. Until then its file has room: a full disk is noticed before a refresh token is used up."""
-        temporary = self.path.with_suffix(f".{secrets.token_hex(4)}")
+        temporary = self.path.with_suffix(f".{os.urandom(4).hex()}")
         try:
             with open(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
 

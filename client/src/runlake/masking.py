@@ -7,9 +7,7 @@ recognizes the marks, and masks again by its own rules. Below Python 3.11 less i
 
 from __future__ import annotations
 
-import importlib
 import math
-import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -72,12 +70,20 @@ class Mask:
         """Bytes masked, with the places of secrets."""
         return self._finder()(data)
 
+    def build(self) -> None:
+        """Build the finders, and import what they need for most texts. Raises ImportError."""
+        if self:
+            self._finder()
+
     def prepare(self) -> None:
-        """Import and build what masking needs. Call it before a fork: a process that is forked while another thread imports a module waits for
+        """Import and build what any text needs. Call it before a fork: a process that is forked while another thread imports a module waits for
         the lock of that module forever."""
         if not HAS_ATOMIC_GROUPS:
             self._finder()
             return
+        import importlib
+        import pkgutil
+
         from runlake import _redaction
 
         for module in pkgutil.iter_modules(_redaction.__path__, f"{_redaction.__name__}."):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 import shlex
 import time
 from dataclasses import dataclass
@@ -82,4 +82,4 @@ def _origin_and_path(url: str) -> tuple[str, str, int | None, str]:
 
 def new_run_id() -> str:
     """A unique run id; ids sort by the second of their creation."""
-    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(4)
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + os.urandom(4).hex()

@@ -18,7 +18,6 @@ import shlex
 import shutil
 import struct
 import threading
-import uuid
 import weakref
 import zlib
 from collections import deque
@@ -328,7 +327,7 @@ class Spool:
         if not root.exists():
             root.mkdir(parents=True, exist_ok=True, mode=0o700)
         check_is_own(root)
-        name = f"{self.state.group}-{uuid.uuid4().hex}"
+        name = f"{self.state.group}-{os.urandom(16).hex()}"
         made = root / f"{_MAKING}{name}"
         made.mkdir(mode=0o700)
         file = None

@@ -8,10 +8,8 @@ that inherits a start closes no run.
 from __future__ import annotations
 
 import os
-import secrets
-import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,13 +34,13 @@ _START_ZONE = "RUNLAKE_START_ZONE"
 
 @dataclass(frozen=True)
 class Start:
-    """``began_ms``: by this machine's clock. ``attempt``: the number to start, None for the next free one. ``is_joining``: an open attempt of
-    another start is acceptable, as for a handler that only writes. ``heartbeat_s``: the interval of the heartbeats that this process promises, 0:
-    none; another process that reports this start later sends none. ``began_s``: by the monotonic clock, None in another process. ``method``: the
-    logging method, which the archive stores with the attempt."""
+    """``command``: its text, or a function that returns it. ``began_ms``: by this machine's clock. ``attempt``: the number to start, None for the
+    next free one. ``is_joining``: an open attempt of another start is acceptable, as for a handler that only writes. ``heartbeat_s``: the interval
+    of the heartbeats that this process promises, 0: none; another process that reports this start later sends none. ``began_s``: by the monotonic
+    clock, None in another process. ``method``: the logging method, which the archive stores with the attempt."""
 
     start_id: str
-    command: str = ""
+    command: str | Callable[[], str] = ""
     host: str = ""
     began_ms: int = 0
     attempt: int | None = None
@@ -55,7 +53,7 @@ class Start:
     def now(
         cls,
         run: RunName,
-        command: str,
+        command: str | Callable[[], str],
         attempt: int | None = None,
         *,
         is_joining: bool = False,
@@ -64,11 +62,11 @@ class Start:
     ) -> Start:
         """A start of this process; in the command of ``runlake exec`` for the same run, that of ``exec`` with its attempt. Raises SettingsError."""
         inherited = inherited_start_id(run)
-        host = socket.gethostname()[:_HOST_CHARS]
+        host = os.uname().nodename[:_HOST_CHARS]
         asked = _attempt_of_environment(_START_ATTEMPT if inherited else _ATTEMPT)
         number = asked if attempt is None or inherited else checked_attempt(attempt)
-        start_id, shortened = inherited or new_start_id(), command[:_COMMAND_CHARS]
-        return cls(start_id, shortened, host, _now_ms(), number, is_joining, heartbeat_s, time.monotonic(), method)
+        start_id = inherited or new_start_id()
+        return cls(start_id, command, host, _now_ms(), number, is_joining, heartbeat_s, time.monotonic(), method)
 
     def again(self, heartbeat_s: int = 0) -> Start:
         """Another start, for the next free attempt, since that of this start accepts no more lines. It begins now, so that it is the newer one.
@@ -84,7 +82,7 @@ class Start:
         if not has_details:
             return selection
         heartbeat = {"heartbeatS": self.heartbeat_s} if self.heartbeat_s else {}
-        return {"host": self.host, "command": self.command, "ageMs": self._age_ms(), **selection, **heartbeat}
+        return {"host": self.host, "command": self._text(), "ageMs": self._age_ms(), **selection, **heartbeat}
 
     def environment(self, run: RunName, zone: str = "") -> dict[str, str]:
         """The environment variables that make a child process write to the same attempt, and the child's other runs to their own. ``zone``: of times
@@ -96,7 +94,7 @@ class Start:
     def facts(self) -> dict[str, Any]:
         """The JSON for another process."""
         began_ms = _now_ms() - self._age_ms()  # the clock may have changed since
-        of_process = {"id": self.start_id, "command": self.command, "host": self.host, "beganMs": began_ms}
+        of_process = {"id": self.start_id, "command": self._text(), "host": self.host, "beganMs": began_ms}
         return of_process | {"attempt": self.attempt, "join": self.is_joining, "method": self.method}
 
     @classmethod
@@ -104,6 +102,9 @@ class Start:
         """The inverse of ``facts``. Raises LookupError, TypeError."""
         where = (facts["id"], facts["command"], facts["host"])
         return cls(*where, facts["beganMs"], facts["attempt"], facts["join"], method=facts["method"])
+
+    def _text(self) -> str:
+        return (self.command if isinstance(self.command, str) else self.command())[:_COMMAND_CHARS]
 
     def _age_ms(self) -> int:
         """In another process by the wall clock: if that was changed meanwhile, an age of 0 is better than one of decades."""
@@ -160,7 +161,7 @@ def inherited_zone(run: RunName) -> str:
 
 def new_start_id() -> str:
     """A unique start id."""
-    return secrets.token_hex(8)
+    return os.urandom(8).hex()
 
 
 def checked_attempt(number: int) -> int:

@@ -6,8 +6,8 @@ The current step is a context variable: asyncio tasks inherit it, threads do not
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -120,4 +120,4 @@ def current_step(run: RunName) -> Step | None:
 
 def _made_up(name: str) -> str:
     """A unique id with the name in it."""
-    return f"{_UNSAFE.sub('-', name.lower()).strip('-')[:40] or 'step'}-{secrets.token_hex(3)}"
+    return f"{_UNSAFE.sub('-', name.lower()).strip('-')[:40] or 'step'}-{os.urandom(3).hex()}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -59,6 +58,8 @@ def _of_file(path: str) -> str:
 
 
 def _of_command(command: str) -> str:
+    import subprocess
+
     try:
         done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True, timeout=_COMMAND_TIMEOUT_S)
     except (OSError, ValueError, IndexError, subprocess.SubprocessError) as error:  # IndexError: it is blank

@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import islice
 from threading import Thread
+from typing import TYPE_CHECKING
 
 import click
 
-from runlake.archive import Archive
 from runlake.settings import load_settings, settings_file
 from runlake.terminal import UNPRINTABLE
+
+if TYPE_CHECKING:
+    from runlake.archive import Archive
 
 TIMEOUT_S = 2.0
 MAX_PIPELINES, MAX_RUNS = 50, 100
@@ -45,6 +48,9 @@ def profile_candidates(_: click.Context, __: click.Parameter, incomplete: str) -
 def _fetched(context: click.Context, incomplete: str, names: Callable[[Archive], Iterable[str]], most: int) -> list[str]:
     """If there may be more than ``most``, the typed text is a candidate too: shells complete the longest common beginning of the candidates,
     which the others may not have."""
+    from runlake.archive import Archive, import_for_requests
+
+    import_for_requests(is_secure=False)  # not within the time of the request
     found: list[str] = []
 
     def fetch() -> None:

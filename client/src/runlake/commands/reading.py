@@ -28,7 +28,7 @@ from runlake.commands.output import (
     size_of,
     time_of,
 )
-from runlake.commands.session import Session, fqn_and_run, fqn_argument, json_option, limit_option, pass_session, run_of
+from runlake.commands.session import Commands, Session, fqn_and_run, fqn_argument, json_option, limit_option, pass_session, run_of
 from runlake.commands.states import OUTCOMES, outcome_of, reason_of, state_of
 from runlake.commands.times import ms_of, since_of
 from runlake.fetching import Download, DownloadResult
@@ -105,7 +105,15 @@ def runs(
             show_text(f"page: {page}")
 
 
-@click.group(invoke_without_command=True)
+_LEFT = {
+    "dead": "dead_letters.dead",
+    "files": "pipeline_files.list_files",
+    "cat": "pipeline_files.cat_files",
+    "download": "pipeline_files.download_files",
+}
+
+
+@click.group(invoke_without_command=True, commands=Commands(_LEFT))
 @click.option("--prefix", default="", help="Only pipelines whose names begin with this.")
 @limit_option(20)
 @json_option

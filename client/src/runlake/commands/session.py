@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from importlib import import_module
 from typing import Any, TypeVar
 
 import click
@@ -24,6 +25,35 @@ class Group(click.Group):
             show_help(ctx.get_help())
             ctx.exit(2)
         return super().parse_args(ctx, args)
+
+
+class Commands(MutableMapping[str, click.Command]):
+    """Commands by name, each imported when it is used. ``places``: the module of ``runlake.commands`` and the name in it, with a dot between."""
+
+    def __init__(self, places: Mapping[str, str]) -> None:
+        self._places = dict(places)
+        self._imported: dict[str, click.Command] = {}
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in self._imported:
+            module, _, its_name = self._places[name].partition(".")
+            self._imported[name] = getattr(import_module(f"runlake.commands.{module}"), its_name)
+        return self._imported[name]
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._places[name], self._imported[name] = "", command
+
+    def __delitem__(self, name: str) -> None:
+        del self._places[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
 
 
 class Session:

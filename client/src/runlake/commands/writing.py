@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from runlake.commands.times import HeartbeatSeconds, Seconds
 from runlake.draining import Drained, Waiting, discard, drain_folder, waiting_in
 from runlake.errors import RunlakeError, SettingsError
 from runlake.execution import execute
-from runlake.handler import RunlogHandler
+from runlake.handler import RunlogHandler, masked_command
+from runlake.masking import Mask
 from runlake.names import RunName, page_url, public_url
 from runlake.outcomes import CANCELLED, FAILED
 from runlake.settings import RUN_LOG
@@ -128,13 +130,14 @@ def execute_command(
     with Supervisor() as supervisor:  # before the handler, whose run no signal leaves open
         try:
             settings = session.settings(heartbeat_s=heartbeat, method=method, mask=mask)
+            masking = Mask(_values_of(mask_env), shapes=settings.mask)
             handler = RunlogHandler(
                 fqn,
                 run_id,
                 close_run=True,
                 settings=settings,
-                secrets=_values_of(mask_env),
-                command=command,
+                secrets=masking,
+                command=partial(_masked, command, masking),
                 attempt=attempt,
                 zone="" if zone is None else checked_zone(zone),
                 on_started=None if quiet else partial(_report_start, settings.page_address(), started),
@@ -239,6 +242,13 @@ def _report_start(page: str, runs: list[StartedRun], started: StartedRun) -> Non
         report(f"the names have blanks: quote them, as in `runlake status {started.run.words}`")
     if page:
         report(f"page: {page_url(page, started.run.fqn, started.run.run_id)}")
+
+
+def _masked(command: tuple[str, ...], mask: Mask) -> str:
+    """The command for the archive; empty if masking does not work, of which ``execute`` reports."""
+    with suppress(ImportError):
+        return masked_command(command, mask)
+    return ""
 
 
 def _values_of(names: tuple[str, ...]) -> list[str]:
