@@ -57,10 +57,12 @@ def _is_of(clients: Clients, bucket: str, stack_id: str) -> bool:
     try:
         tags = clients.s3.get_bucket_tagging(**clients.address(bucket))["TagSet"]
     except ClientError as error:
-        if error.response["Error"]["Code"] in ("NoSuchBucket", "NoSuchTagSet"):
-            return error.response["Error"]["Code"] == "NoSuchTagSet"
-        raise
-    return {tag["Key"]: tag["Value"] for tag in tags}.get("aws:cloudformation:stack-id", stack_id) == stack_id
+        code = str(error.response["Error"]["Code"])
+        if code not in ("NoSuchBucket", "NoSuchTagSet"):
+            raise
+        return code == "NoSuchTagSet"
+    made_by: dict[str, str] = {tag["Key"]: tag["Value"] for tag in tags}
+    return made_by.get("aws:cloudformation:stack-id", stack_id) == stack_id
 
 
 def _unprotect(dynamodb: Any, table: str) -> None:

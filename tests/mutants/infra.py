@@ -24,7 +24,7 @@ MUTANTS = (
     *group("deploy.teardown", "tests/unit/test_deploy_change_sets.py",
         ("Clients.address", '{"Bucket": A, "ExpectedBucketOwner": self.account}', '{"Bucket": A}',
             "objects of a bucket that now belongs to another account are deleted"),
-        ("_is_of", '{tag["Key"]: tag["Value"] for tag in tags}.get("aws:cloudformation:stack-id", stack_id) == stack_id', "True",
+        ("_is_of", 'made_by.get("aws:cloudformation:stack-id", stack_id) == stack_id', "True",
             "a bucket that another stack has made since is deleted"),
         ("destroy", 'described.get("EnableTerminationProtection")', "False",
             "the tables of a protected stack lose their protection")),
