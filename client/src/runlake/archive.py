@@ -135,7 +135,9 @@ class Archive:
             )
         except (SettingsError, UnavailableError):  # of credentials, which held for another request
             return True
-        except (*_no_answers(), ValueError, TypeError):
+        except (ValueError, TypeError):
+            return False
+        except _no_answers():
             return False
 
     def page_config(self) -> Json:
