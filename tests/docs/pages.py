@@ -47,6 +47,11 @@ def blocks(page: Path, language: str) -> list[Block]:
     return [block for block in all_blocks(page) if block.language == language]
 
 
+def is_named(name: str, block: Block) -> bool:
+    """Whether the page names it in inline code before a block."""
+    return f"`{name}`" in block.above
+
+
 def prose(page: Path) -> str:
     """A page without its blocks of code."""
     return _FENCE.sub("", page.read_text())

@@ -46,7 +46,7 @@ FOREIGN = {
     "issuers of tokens": "requestedAccessTokenVersion",
     "standards (JOSE, netrc)": "jku jwk x5u NETRC",
     "Python, its logging and packages": "HTTPHandler SMTPHandler SocketHandler pytz pyahocorasick hyperscan",
-    "examples' own names": "ROLE_ARN WRN a_b abcdefgh beef defgh functional svc_a team_hr_payroll",
+    "examples' own names": "API_URL QUEUE_ARN ROLE_ARN WRN a_b abcdefgh beef defgh functional svc_a team_hr_payroll",
     "the issues' names for what differs here": "multipart_uploads pending_part_uploads",
 }
 ENDINGS = frozenset({"py", "md", "yaml", "yml", "json", "ts", "lock", "toml", "svg", "cjs", "sh"})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.docs.pages import Block, all_blocks
+from tests.docs.pages import Block, all_blocks, is_named
 
 LANGUAGES = ("sh", "bash", "console")
 EXECUTED_PAGES = {
@@ -17,6 +17,7 @@ EXECUTED_PAGES = {
         "README.md",
         "docs/how-to.md",
         "docs/agents.md",
+        "docs/identities.md",
         "docs/pipeline-files.md",
         "docs/pipeline-handlers.md",
         "client/README.md",
@@ -43,6 +44,7 @@ ELSEWHERE = {
     "bin/runlake forward": "tests/integration/test_forwarding_over_http.py",
 }
 """Commands of those who develop or operate Runlake, whose arguments ``references.py`` checks, and what runs them."""
+_OF_EVERY_SHELL = frozenset({"HOME", "PWD"})
 _DEVELOPMENT = re.compile(
     r"(?:\S+=\S+ )*(bin/runlake forward|make job NAME=\w+|make [a-z-]+|(?:\S*/)?python -m local [a-z]+|(?:\S*/)?python -m [a-z_.]+)"
 )
@@ -72,3 +74,20 @@ def development_command(line: str) -> str | None:
     """The target of make or the module of the project that a command runs, as ``ELSEWHERE`` names it."""
     matched = _DEVELOPMENT.match(line)
     return re.sub(r"\S*/python", "python", matched[1]) if matched else None
+
+
+def unset_variables(page: Path) -> list[tuple[str, str]]:
+    """Each command of a page with a variable that no command before it sets, and that the text before it does not name: ``NAME``, or as an
+    output of the stack ``Name``."""
+    found, known = [], set(_OF_EVERY_SHELL)
+    for block in shell_blocks(page):
+        for line in commands(block.text):
+            for name in sorted(_used(line) - known):
+                if not (is_named(name, block) or is_named(name.title().replace("_", ""), block)):
+                    found.append((name, line))
+            known |= set(re.findall(r"(?:^|[\s;(])([A-Za-z_]\w*)=", line))
+    return found
+
+
+def _used(line: str) -> set[str]:
+    return set(re.findall(r"(?<!\\)\$\{?([A-Za-z_]\w*)", re.sub(r"\$?'[^']*'", "", line)))

@@ -5,8 +5,19 @@ from __future__ import annotations
 
 import re
 
-from tests.docs.pages import PAGES, PROJECT
-from tests.docs.shell_blocks import ELSEWHERE, EXECUTED_PAGES, commands, development_command, is_development, shell_blocks
+import pytest
+
+from tests.docs.aws_commands import aws_commands, aws_problem
+from tests.docs.pages import PAGES, PROJECT, name_of, spans
+from tests.docs.shell_blocks import (
+    ELSEWHERE,
+    EXECUTED_PAGES,
+    commands,
+    development_command,
+    is_development,
+    shell_blocks,
+    unset_variables,
+)
 
 BLOCKS = [block for page in PAGES for block in shell_blocks(page)]
 NEEDS = {"aws", "minutes"}
@@ -25,6 +36,32 @@ def test_blocks_with_calls_of_aws_are_marked() -> None:
     """The emulator answers ``aws s3`` in console blocks, whose commands test_http_examples.py executes."""
     calls = [block for block in BLOCKS if block.language != "console" and re.search(r"(^|\$\()aws ", block.text, re.MULTILINE)]
     assert [f"{block.page}: put <!-- needs: aws --> before\n{block.text}" for block in calls if block.needs != "aws"] == []
+
+
+def test_variables_are_set_or_named_before_they_are_used() -> None:
+    assert [f"{name_of(page)}: {name} in {line}" for page in PAGES for name, line in unset_variables(page)] == []
+
+
+def test_commands_of_aws_are_those_of_its_models() -> None:
+    lines = [line for block in BLOCKS if block.language != "console" for line in commands(block.text)]
+    lines += [span for page in PAGES for span in spans(page) if re.match(r"aws \S+ \S+ ", span)]
+    wrong = [f"aws {' '.join(words)}: {said}" for line in lines for words in aws_commands(line) if (said := aws_problem(words))]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "aws snss subscribe --topic-arn a",
+        "X=$(aws sns subscribed --topic-arn a)",
+        "aws sns subscribe --topic-arn a --protocol sqs --atributes {}",
+        "aws sns subscribe --topic-arn a",
+        "make package && aws glue start-job-run --job-name a --arguments '[]'",
+        "aws s3 cp a b --recursiv",
+    ],
+)
+def test_wrong_command_of_aws_is_noticed(wrong: str) -> None:
+    assert any(aws_problem(words) for words in aws_commands(wrong))
 
 
 def test_every_other_block_is_of_a_page_that_a_test_executes() -> None:

@@ -7,10 +7,15 @@ streams.
 from __future__ import annotations
 
 import atexit
+import base64
 import json
+import socketserver
 import subprocess
+import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +49,21 @@ sys.argv = request["command"]
 sys.path[0] = os.path.dirname(sys.argv[0])
 del answers, child, line, name
 runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+_ASK = """#!{python} -IS
+import base64, json, os, socket, sys
+stdin = b"" if sys.stdin.isatty() else sys.stdin.buffer.read()
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({address!r})
+    asked = {{"arguments": sys.argv[1:], "stdin": base64.b64encode(stdin).decode(), "folder": os.getcwd(), "environment": dict(os.environ)}}
+    server.sendall(json.dumps(asked).encode())
+    server.shutdown(socket.SHUT_WR)
+    done = json.load(server.makefile())
+sys.stderr.write(done["error"])
+sys.stdout.buffer.write(base64.b64decode(done["output"]))
+sys.exit(done["code"])
 """
 
 
@@ -95,3 +115,30 @@ class Preloaded:
             answer = self._process.stdout.readline()
             assert answer, f"the preloaded process ended exit_code={self._process.wait(COMMAND_S)}"
             return Done(int(answer), paths[1].read_bytes(), paths[2].read_text())
+
+
+@contextmanager
+def preloaded_command(preloaded: Preloaded, script: Path, command: Path) -> Iterator[None]:
+    """While it is open, the file ``command`` runs ``script`` as an executable does, for a shell. It begins when its input has ended, so the
+    commands of a pipeline take turns."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            asked = json.load(self.rfile)
+            stdin, folder = base64.b64decode(asked["stdin"]), Path(asked["folder"])
+            done = preloaded.run([script, *asked["arguments"]], stdin=stdin, folder=folder, environment=asked["environment"])
+            answer = {"code": done.code, "output": base64.b64encode(done.output).decode(), "error": done.error}
+            self.wfile.write(json.dumps(answer).encode())
+
+    with tempfile.TemporaryDirectory() as folder:
+        address = f"{folder}/socket"
+        with socketserver.UnixStreamServer(address, Handler) as server:
+            thread = threading.Thread(target=server.serve_forever)
+            thread.start()
+            command.write_text(_ASK.format(python=sys.executable, address=address))
+            command.chmod(0o755)
+            try:
+                yield
+            finally:
+                server.shutdown()
+                thread.join()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import os
 import re
 import shutil
 import socket
@@ -15,6 +16,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -35,6 +37,7 @@ from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 from opentelemetry.sdk.resources import Resource
 
 from local.emulator import free_port
+from tests.docs.pages import DOCS, blocks
 from tests.integration.stacks import PATIENCE_S, Stack, eventually
 from tests.prerequisites import AGENTS, require
 
@@ -216,37 +219,28 @@ def test_logstashs_batches_and_a_delivery(stack: Stack, fqn: str) -> None:
 _CONFIGURATION = """@version: 3.38
 options { keep-hostname(yes); stats-freq(0); };
 source s_net { network(ip("127.0.0.1") port(%(port)d) transport("tcp") flags(syslog-protocol)); };
-destination d_runlake {
-  http(
-    url("%(url)s")
-    method("POST")
-    headers("Content-Type: %(type)s", "X-Runlake-Fqn: %(fqn)s", "X-Runlake-Run-Id: run-1")
-    body("%(body)s")
-    body-prefix("%(prefix)s")
-    body-suffix("%(suffix)s")
-    delimiter("%(delimiter)s")
-    batch-lines(500)
-    batch-timeout(1000)
-    timeout(60)
-  );
-};
+%(destination)s
 log { source(s_net); destination(d_runlake); };
 """
-_AS_LINES = {"type": "text/plain", "body": "<${PRI}>1 ${ISODATE} ${HOST} ${PROGRAM} ${PID:--} ${MSGID:--} ${SDATA:--} ${MESSAGE}"}
-_AS_JSON = {"type": "application/json", "body": "$(format-json --scope rfc5424 --key ISODATE)"}
-FORMS: dict[str, dict[str, str]] = {
-    "lines": {**_AS_LINES, "prefix": "", "suffix": "", "delimiter": "\\n"},
-    "json": {**_AS_JSON, "prefix": "[", "suffix": "]", "delimiter": ","},
+(DESTINATION,) = (block.text for block in blocks(DOCS / "agents.md", "text") if block.text.startswith("destination d_runlake"))
+FORMS: dict[str, list[tuple[str, str]]] = {
+    "lines": [],
+    "json": [
+        ("text/plain", "application/json"),
+        (r"body\(.*\)", 'body("$(format-json --scope rfc5424 --key ISODATE)") body-prefix("[") body-suffix("]")'),
+        (r"delimiter\(.*\)", 'delimiter(",")'),
+    ],
 }
+"""What differs from the destination on the page."""
 
 
 @contextmanager
-def syslog_ng(folder: Path, **given: Any) -> Iterator[None]:
+def syslog_ng(folder: Path, port: int, destination: str) -> Iterator[None]:
     """Debian's syslog-ng in the foreground, as the current user."""
     require(AGENTS)
     program = shutil.which("syslog-ng", path="/usr/sbin:/usr/bin:/usr/local/sbin")
     assert program
-    (folder / "syslog-ng.conf").write_text(_CONFIGURATION % given)
+    (folder / "syslog-ng.conf").write_text(_CONFIGURATION % {"port": port, "destination": destination})
     files = {name: str(folder / f"syslog-ng.{name}") for name in ("persist", "pid", "ctl")}
     command = [
         program,
@@ -262,7 +256,10 @@ def syslog_ng(folder: Path, **given: Any) -> Iterator[None]:
         "-c",
         files["ctl"],
     ]
-    with open(folder / "log", "wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
+    with (
+        open(folder / "log", "wb") as log,
+        subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | {"RUNLAKE_TOKEN": "of-nobody"}) as process,
+    ):
         try:
             yield
         finally:
@@ -283,8 +280,12 @@ def connected(port: int) -> socket.socket:
 @pytest.mark.behavior("syslog-ng can send logs to a deployed stack.")
 @pytest.mark.parametrize("form", FORMS)
 def test_syslog_ngs_http_destination(stack: Stack, fqn: str, tmp_path: Path, form: str) -> None:
-    port = free_port()
-    with syslog_ng(tmp_path, port=port, url=f"{stack.api_url}/v1/agents/syslog", fqn=fqn, **FORMS[form]):
+    port, changes = (
+        free_port(),
+        [("https://.*(?=/v1/)", stack.api_url), ("hosts.web-1", fqn), (r"retries\(", "timeout(60) retries(")],
+    )
+    destination = reduce(lambda text, change: re.sub(*change, text), [*changes, *FORMS[form]], DESTINATION)
+    with syslog_ng(tmp_path, port, destination):
         with connected(port) as sender:
             for number in range(1_200):
                 sender.sendall(f"<11>1 2026-09-21T14:13:20Z host app {number} - - line {number}\n".encode())

@@ -1,4 +1,4 @@
-"""The shell blocks of README, the how-to guides and the client's page work as described, run by bash against a stack."""
+"""The blocks of shell and Python of README, the how-to guides and the client's page work as described, run against a stack."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ import shlex
 import subprocess
 import sys
 import time
-import venv
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
 
-from tests.docs.pages import PROJECT
+from tests.docs.pages import DOCS, PROJECT, blocks
 from tests.docs.shell_blocks import commands, development_command, shell_blocks
-from tests.integration.datalake.client import BIN, Datalake
-from tests.integration.stacks import PATIENCE_S, Stack, running_stack
+from tests.integration.datalake.client import Datalake
+from tests.integration.stacks import PATIENCE_S, Stack, eventually, running_stack
 
 DAY = datetime.date(2026, 11, 21)
 """The date in the examples. The datalake's client searches back from now, so they run with yesterday's date."""
@@ -37,6 +39,8 @@ logging.getLogger().addHandler(LoggingHandler(logger_provider=provider))
 logging.warning("logged as the page says")
 provider.shutdown()
 """
+POLICY = "/runlake/policy"
+_ASSIGNS = re.compile(r"[A-Z]+=[^(]+")
 STACK_FILES = {"nginx.log": "GET /\n", "report.txt": "a report\n", "load.sh": "#!/bin/sh\necho loaded\n"}
 
 
@@ -77,50 +81,93 @@ class Bash:
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
-    """One stack for the blocks of all pages: they name the same runs."""
-    with running_stack() as own:
+    """One stack for the blocks of all pages: they name the same runs. It has a function URL for jobs, with the policy that a page shows."""
+    with running_stack(JobUrl="iam", PolicyParameter=POLICY) as own, closing(own.client("ssm")) as ssm:
+        policy = next(block.text for block in blocks(DOCS / "identities.md", "json") if "assumed-role/etl" in block.text)
+        ssm.put_parameter(Name=POLICY, Value=policy.replace("111122223333", "000000000000"), Type="String")
         yield own
 
 
+@pytest.fixture(scope="module")
+def datalake(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Datalake:
+    return Datalake(stack, tmp_path_factory.mktemp("datalake"))
+
+
 @pytest.fixture
-def bash(stack: Stack, tmp_path: Path) -> Bash:
-    """In a folder with the example files, and ``.local/stack.json`` as in a checkout."""
+def bash(stack: Stack, datalake: Datalake, tmp_path: Path) -> Iterator[Bash]:
+    """In a folder with the example files, and ``.local/stack.json`` as in a checkout. The variables are those that a page names before it
+    uses them."""
     for name, text in STACK_FILES.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "load.sh").chmod(0o755)
+    (tmp_path / ".runlake-token").write_text("of-nobody\n")
     (tmp_path / ".local").mkdir()
     (tmp_path / ".local" / "stack.json").write_text(json.dumps(dict(stack.description)))
     for name in ("client", "bin"):
         (tmp_path / name).symlink_to(PROJECT / name)
-    environment = Datalake(stack, tmp_path).environment | {
-        "PATH": f"{tmp_path / 'venv' / 'bin'}:{BIN}:{os.environ['PATH']}",
-        "API": stack.api_url,
-        "LOGS": f"{stack.api_url}/v1/services/ingestionPipelines/logs",
+    commands = tmp_path / "commands"
+    commands.mkdir()
+    environment = datalake.environment | {
+        "HOME": str(tmp_path),
+        "PATH": f"{tmp_path / 'venv' / 'bin'}:{commands}:{os.environ['PATH']}",
         "ARCHIVE_BUCKET": stack["archive_bucket"],
-        "FILE": "report.txt",
         "RUNLAKE_TOKEN": "of-nobody",
         "RUN_ID": "run-1",
+        "RUNLAKE_SPOOL_DIR": str(tmp_path / "spool"),
     }
     yesterday = datetime.datetime.now(datetime.UTC).date() - datetime.timedelta(days=1)
     addresses = {
         "http://127.0.0.1:4566/api": stack.api_url,
         "https://logs.example.com/api": stack.api_url,
         "https://abc123.execute-api.eu-central-1.amazonaws.com/api": stack.api_url,
+        # The client recognizes addresses of AWS as those where it signs.
+        "https://abc123.lambda-url.eu-central-1.on.aws/api": f"{stack['job_url']} RUNLAKE_AUTH=iam",
         DAY.isoformat(): yesterday.isoformat(),
         DAY.replace(day=1).isoformat(): (yesterday - datetime.timedelta(days=20)).isoformat(),
     }
-    return Bash(tmp_path, environment, addresses)
+    with datalake.as_command(commands / "datalake"):
+        yield Bash(tmp_path, environment, addresses)
+
+
+def make_virtual_environment(bash: Bash, folder: Path) -> None:
+    """In which ``pip`` is uv's: it builds the same packages, from its cache. Where uv cannot, pip itself."""
+    uv, made = Path(sys.executable).with_name("uv"), folder / "venv"
+    bash.run(f"{uv} venv --quiet --python {sys.executable} {made}")
+    pip = made / "bin" / "pip"
+    pip.write_text(
+        f'#!/bin/sh\n{uv} pip "$@" --quiet --native-tls --python {made} || exec {sys.executable} -m pip --python {made} "$@"\n'
+    )
+    pip.chmod(0o755)
+
+
+def credentials_of_the_job(stack: Stack) -> str:
+    """The command that sets the variables of the role ``etl``, as the environments of AWS do."""
+    with closing(stack.client("iam")) as iam, closing(stack.client("sts")) as sts:
+        with suppress(iam.exceptions.EntityAlreadyExistsException):
+            iam.create_role(RoleName="etl", AssumeRolePolicyDocument="{}")
+        made = sts.assume_role(RoleArn="arn:aws:iam::000000000000:role/etl", RoleSessionName="i-0abc")["Credentials"]
+    names = {"AccessKeyId": "AWS_ACCESS_KEY_ID", "SecretAccessKey": "AWS_SECRET_ACCESS_KEY", "SessionToken": "AWS_SESSION_TOKEN"}
+    given = {names[name]: value for name, value in made.items() if name in names} | {"AWS_REGION": stack["region"]}
+    return " ".join(["export", *(f"{name}={shlex.quote(value)}" for name, value in given.items())])
 
 
 def executed(bash: Bash, page: str) -> list[tuple[str, str]]:
-    """The commands of a page's blocks with their output."""
-    lines = [
-        line
-        for block in shell_blocks(PROJECT / page)
-        if not block.needs and block.language == "sh"
-        for line in commands(block.text)
-    ]
+    """The commands of a page's blocks with their output; of those in a console, which other tests execute, variables that they set."""
+    found = [block for block in shell_blocks(PROJECT / page) if not block.needs]
+    lines = [line for block in found for line in commands(block.text) if block.language == "sh" or _ASSIGNS.fullmatch(line)]
     return [(line, bash.run(line)) for line in lines if not development_command(line)]
+
+
+def runs_of(stack: Stack, fqn: str) -> list[str]:
+    """The logs of a pipeline's runs."""
+    logs = f"{stack.api_url}/v1/services/ingestionPipelines/logs/{fqn}"
+    with urlopen(f"{logs}?limit=1000", timeout=PATIENCE_S) as answer:
+        ids = json.load(answer)["runs"]
+    found = []
+    for each in ids:
+        with urlopen(f"{logs}/{each}", timeout=PATIENCE_S) as answer:
+            found.append(json.load(answer)["logs"])
+    return found
 
 
 def closed_run(stack: Stack, run: str) -> None:
@@ -173,9 +220,44 @@ def test_pipeline_files(bash: Bash) -> None:
     assert executed(bash, "docs/pipeline-files.md")
 
 
-def test_client(bash: Bash, tmp_path: Path) -> None:
+def test_client(bash: Bash, stack: Stack, tmp_path: Path) -> None:
     """In a separate virtual environment, into which the page installs it."""
-    venv.create(tmp_path / "venv", with_pip=True)
-    (tmp_path / ".runlake-token").write_text("of-nobody\n")
-    printed = dict(executed(bash, "client/README.md"))
-    assert printed["runlake tail -f nightly.orders"].splitlines()[0] == "loaded"
+    make_virtual_environment(bash, tmp_path)
+    bash.run(credentials_of_the_job(stack))
+    before = len(runs_of(stack, "nightly.orders"))
+    printed = executed(bash, "client/README.md")
+    assert dict(printed)["runlake tail -f nightly.orders"].splitlines()[0] == "loaded"
+    assert sum(line.startswith("runlake exec") for line, _ in printed) == 3
+    eventually(lambda: len(runs_of(stack, "nightly.orders")) == before + 3)
+
+
+def test_jobs_on_aws(bash: Bash, stack: Stack, tmp_path: Path) -> None:
+    """As a role that the page's policy grants the pipeline to."""
+    make_virtual_environment(bash, tmp_path)
+    bash.run(credentials_of_the_job(stack))
+    before = len(runs_of(stack, "nightly.orders"))
+    assert executed(bash, "docs/identities.md")
+    eventually(lambda: len(runs_of(stack, "nightly.orders")) == before + 1)
+
+
+def test_python_of_the_readme(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUNLAKE_URL", stack.api_url)
+    monkeypatch.setenv("RUNLAKE_SPOOL_DIR", str(tmp_path))
+    names: dict[str, Any] = {}
+    exec(blocks(PROJECT / "README.md", "python")[0].text, names)
+    with urlopen(f"{stack.api_url}/v1/events/shop.nightly/{names['run'].name.run_id}", timeout=PATIENCE_S) as answer:
+        (event,) = json.load(answer)["events"]
+    assert (event["message"], event["level"], event["data"]["table"]) == ("42 rows", "INFO", "orders")
+
+
+def test_python_of_the_agents(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other; the local stack has no TLS."""
+    monkeypatch.setenv("RUNLAKE_TOKEN", "of-nobody")
+    url, names = urlsplit(stack.api_url), dict[str, Any]()
+    for block in blocks(DOCS / "agents.md", "python"):
+        text = block.text.replace("https://abc123.execute-api.eu-central-1.amazonaws.com", f"http://{url.netloc}")
+        text = text.replace('"abc123.execute-api.eu-central-1.amazonaws.com", "port": 443', f'"{url.hostname}", "port": {url.port}')
+        exec(text.replace("use_ssl=True", "use_ssl=False").replace("mysql.ingest", "agents.ingest"), names)
+        with names["client"] as client:
+            assert client.ping()
+    eventually(lambda: "begin\nend" in runs_of(stack, "agents.ingest"))

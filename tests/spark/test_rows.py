@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import pyarrow.parquet as pq
 import pytest
 from chispa.dataframe_comparer import assert_df_equality
 from pyspark.sql import SparkSession
@@ -14,6 +18,8 @@ from pyspark.sql.types import StructType
 from bench.stored_runs import START_MS, Bucket, StoredRun, event_numbers, raw_bytes
 from glue_jobs.datasource.options import PARSERS
 from glue_jobs.datasource.schema import schema_of
+from glue_jobs.job_runtime import session
+from tests.docs.pages import blocks
 from tests.spark.conftest import PROJECT, Read
 
 TRACE = (
@@ -209,3 +215,25 @@ def test_the_page_has_every_option_and_every_column() -> None:
     first_cells = [row.split("|")[1] for row in options.splitlines() if row.startswith("| `")]
     assert sorted(name for cell in first_cells for name in re.findall(r"`(\w+)`", cell)) == sorted(PARSERS)
     assert re.findall(r"^\| `(\w+)` \|", columns, re.MULTILINE) == schema_of("events").names
+
+
+def test_programs_of_the_pages_read_the_bucket(
+    spark: SparkSession, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each with the names of those before it; ``here`` is the bucket of the tests in place of the pages'."""
+    bucket.run("warehouse.orders").append(BEFORE + TRACE)
+    monkeypatch.setattr(session, "spark_session", lambda _: nullcontext(spark))
+    page, readme = (blocks(PROJECT / name, "python") for name in ("docs/spark.md", "README.md"))
+    names: dict[str, Any] = {"spark": spark, "saved": "", "here": bucket.options}
+    shown = []
+    for block in (*page, readme[-1]):
+        text = re.sub(r'"bucket": "my-logs"|bucket="my-logs"', "**here", block.text)
+        text = text.replace('.option("bucket", "my-logs")', ".options(**here)").replace("1 minute", "100 milliseconds")
+        exec(re.sub("…", lambda _: str(tmp_path / uuid4().hex), text), names)
+        shown.append(re.findall(r"warehouse.orders(?:\|.*failed|\| +1\|)", capsys.readouterr().out))
+    (query,) = spark.streams.active
+    query.processAllAvailable()
+    query.stop()
+    assert [len(each) for each in shown] == [1, 0, 0, 1]
+    assert names["news"].count() == 2
+    assert sum(pq.read_metadata(path).num_rows for path in tmp_path.glob("*/*.parquet")) == 1

@@ -8,6 +8,7 @@ import re
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +16,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
-from tests.integration.preloaded import Done, Preloaded
+from tests.integration.preloaded import Done, Preloaded, preloaded_command
 from tests.integration.stacks import PATIENCE_S, Stack
 from tests.prerequisites import DATALAKE, require
 
@@ -40,6 +41,10 @@ class Datalake:
             "DATALAKE_STORAGE_URL": self.storage_url,
             "DATALAKE_HTTP_URL": self.api_url,
         }
+
+    def as_command(self, path: Path) -> AbstractContextManager[None]:
+        """While it is open, the file runs the client, for a shell."""
+        return preloaded_command(self._preloaded, BIN / "datalake", path)
 
     def attempt(
         self,

@@ -127,10 +127,21 @@ def call(arguments: argparse.Namespace) -> object:
     return client.get_logs_from_s3(arguments.fqn, run_id, offset=arguments.offset, limit=arguments.limit)
 
 
+def workflow(arguments: argparse.Namespace) -> object:
+    """The fields of a workflow's configuration in YAML, which is read from standard input, as the client reads them."""
+    import yaml
+    from metadata.generated.schema.metadataIngestion.workflow import OpenMetadataWorkflowConfig
+    from pydantic import TypeAdapter
+
+    fields = {each.alias or name: each for name, each in OpenMetadataWorkflowConfig.model_fields.items()}
+    given = {name: TypeAdapter(fields[name].annotation).validate_python(value) for name, value in yaml.safe_load(sys.stdin).items()}
+    return {name: str(getattr(value, "root", value)) for name, value in given.items()}
+
+
 def main() -> None:
     """Print the operation's result as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("operation", choices=["work", "call", "fail"])
+    parser.add_argument("operation", choices=["work", "call", "fail", "workflow"])
     parser.add_argument("api_url")
     parser.add_argument("fqn")
     parser.add_argument("run_id")
@@ -143,7 +154,7 @@ def main() -> None:
     parser.add_argument("--offset", type=int, default=0)
     parser.add_argument("--limit", type=int, default=1000)
     arguments = parser.parse_args()
-    operation = {"work": work, "call": call, "fail": fail}[arguments.operation]
+    operation = {"work": work, "call": call, "fail": fail, "workflow": workflow}[arguments.operation]
     print(json.dumps(operation(arguments)))
 
 

@@ -17,6 +17,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.docs.pages import DOCS, blocks
 from tests.integration.preloaded import Preloaded
 from tests.integration.stacks import PATIENCE_S, Stack
 from tests.prerequisites import OPENMETADATA, require
@@ -108,6 +109,15 @@ def test_outcome_of_a_workflow_that_nobody_catches_the_exception_of(stack: Stack
 
 
 @pytest.mark.behavior("A connector that is killed loses no acknowledged line.")
+def test_workflow_of_the_page_has_the_clients_fields() -> None:
+    (block,) = (each.text for each in blocks(DOCS / "how-to.md", "yaml") if "ingestionPipelineFQN" in each.text)
+    assert connector("workflow", "", "", "", text=block) == {
+        "ingestionPipelineFQN": "mysql.ingest",
+        "pipelineRunId": "0f1e2d3c-0000-4000-8000-000000000001",
+        "enableStreamableLogs": "True",
+    }
+
+
 def test_a_killed_connector_leaves_every_acknowledged_line(stack: Stack, run_id: str, tmp_path: Path) -> None:
     copy = tmp_path / "copy.log"
     connector("work", stack.api_url, "mysql_prod.killed", run_id, "--copy", str(copy), "--burst", "700", "--die", fails=True)
