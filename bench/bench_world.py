@@ -18,6 +18,8 @@ import yaml
 
 from bench.issuer import issuer
 from local.emulator import CREDENTIALS, REGION, Emulator, free_port
+from local.job_url import event_of
+from local.signatures import SentRequest
 
 BUCKET, ARCHIVE, RUNS, SEGMENTS = "bench-logs", "bench-archive", "bench-runs", "bench-segments"
 BASE = "/v1/services/ingestionPipelines/logs"
@@ -131,8 +133,20 @@ def cookie_of(answer: dict[str, Any]) -> str:
 def append_event(run: str, text: str, cookie: str | None = None) -> dict[str, Any]:
     """API Gateway's event for a connector's POST."""
     headers = {"Content-Type": "application/json"} | ({"Cookie": cookie} if cookie else {})
-    batch = {"logs": text, "connectorId": "bench-1", "timestamp": 0, "compressed": False, "lineCount": text.count("\n")}
-    return gateway_event("POST", f"{BASE}/{run}", json.dumps(batch), headers)
+    return gateway_event("POST", f"{BASE}/{run}", _batch(text), headers)
+
+
+def signed_append_event(run: str, text: str, signer: str, cookie: str | None = None) -> dict[str, Any]:
+    """The function URL's event for the same POST, signed by a role's session."""
+    headers = {"host": "bench.lambda-url.us-east-1.on.aws", "content-type": "application/json"} | (
+        {"cookie": cookie} if cookie else {}
+    )
+    sent = SentRequest("POST", f"/api{BASE}/{run}", "", headers, _batch(text).encode())
+    return event_of(sent, {"userArn": signer, "accessKey": "ASIABENCH", "accountId": "000000000000"}, "127.0.0.1", "https")
+
+
+def _batch(text: str) -> str:
+    return json.dumps({"logs": text, "connectorId": "bench-1", "timestamp": 0, "compressed": False, "lineCount": text.count("\n")})
 
 
 def gateway_event(
