@@ -92,7 +92,7 @@ MUTANTS = (
         ("Writer._append_with_key", "claim.sequence > end.sequence", "False",
             "a claim does not move back while its number is being written", _OVERTAKEN),
         ("Writer._append_with_key", "isinstance(end, LogEnd) and claim.sequence == end.sequence", "isinstance(end, LogEnd)",
-            "a batch is written only at the number that its key claims", _OVERTAKEN),
+            "a batch is written only at the number that its key claims"),
         ("Writer._append_with_key", "self._layout.check_new(run)", "None", "a run that cannot be has no row of a key"),
         ("Writer._append_with_key", "presented.sequence if presented else end.sequence", "end.sequence",
             "two writers with keys take five requests an append", _BUDGETS),

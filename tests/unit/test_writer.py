@@ -135,8 +135,9 @@ def test_old_position_with_a_key_is_not_used_without_a_read() -> None:
 def test_the_cookie_of_a_keyed_batch_starts_a_session_of_its_own() -> None:
     world = World()
     cookie = append(world, "keyed", key="batch-1").position
-    append(world, "by cookie", cookie)
-    assert append(world, "keyed", key="batch-1").repeated
+    later = append(world, "by cookie", cookie).position
+    for presented in (None, cookie, later):
+        assert append(world, "keyed", presented, "batch-1").repeated
     assert world.read_all() == ["keyed", "by cookie"]
 
 
@@ -268,8 +269,9 @@ def test_threads_lose_nothing_and_repeat_nothing() -> None:
 
 
 @pytest.mark.parametrize("key", [None, "k"])
-def test_append_with_too_long_name_stores_nothing(key: str | None) -> None:
-    world, run = World(), Run("語" * 256, "r")
+@pytest.mark.parametrize("fqn", ["語" * 256, "invisible\u200e"])
+def test_append_with_name_that_cannot_be_stores_nothing(fqn: str, key: str | None) -> None:
+    world, run = World(), Run(fqn, "r")
     with pytest.raises(InvalidNameError):
         append(world, "lines", key=key, run=run)
     assert world.store.calls["put"] == 0
