@@ -19,8 +19,9 @@ from typing import IO
 SOURCES = str(Path(__file__).parents[1] / "src")
 _LOOP = """
 import atexit, json, os, signal, socket, sys
-from runlake import archive, execution, supervision
+from runlake import archive, execution, handler, supervision
 from runlake.__main__ import main
+from runlake.supervision import Supervisor
 archive.import_for_requests(is_secure=False)
 control = socket.socket(fileno=int(sys.argv[1]))
 while request := socket.recv_fds(control, 1 << 16, 3):

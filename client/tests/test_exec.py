@@ -142,6 +142,14 @@ def test_without_the_server_the_command_runs_all_the_same_and_its_lines_are_drai
     assert CliRunner().invoke(runlake, ["drain", "--json"], env=environment).output == '{"stored": 0, "kept": 0, "failed": 0}\n'
 
 
+def test_output_of_a_damaged_installation_is_passed_through(server: FakeServer, tmp_path: Path) -> None:
+    (tmp_path / "logging.py").write_text("raise ImportError('damaged')")
+    path = f"{tmp_path}:{_SRC}"
+    out, err, code = ran(server, tmp_path / "spool", "sh", "-c", "echo out; exit 3", PYTHONPATH=path)
+    assert (out, err, code) == (b"out\n", b"runlake: the output is not archived: ImportError: damaged\n", 3)
+    assert not server.runs
+
+
 def test_without_an_address_nothing_is_run(server: FakeServer, tmp_path: Path) -> None:
     out, err, code = ran(server, tmp_path, "echo", "out", RUNLAKE_URL="")
     assert (out, code) == (b"", 125)

@@ -27,8 +27,8 @@ from runlake import Archive, RunlogHandler, RunName, Settings, SettingsError
 from runlake.__main__ import runlake
 from runlake.commands.times import Seconds, since_of
 from runlake.deliveries import EventDelivery, WriterEnd
-from runlake.events import MAX_RUN_NAME_BYTES, RESERVED_RUN_IDS, checked_run_name
 from runlake.following import Follower
+from runlake.names import MAX_RUN_NAME_BYTES, RESERVED_RUN_IDS, checked_run_name
 from runlake.spool import folders_in
 from runlake.tokens import Token
 

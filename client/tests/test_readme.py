@@ -170,7 +170,9 @@ def test_result_lines_are_those_of_exec() -> None:
     (block,) = re.findall(r"^```text\n(.*?)^```$", _README, re.DOTALL | re.MULTILINE)
     handler = Mock()
     for code in (0, -9):
-        _Execution(handler, Mock(**{"wait.return_value": code}), "failed").end(1)
+        execution = _Execution(Mock(**{"wait.return_value": code}), 1, "failed", Mock())
+        execution.begin(lambda: handler)
+        execution.end()
     lines = [call.args[0].decode() for call in handler.write_bytes.call_args_list]
     assert [re.sub(r"\d+\.\d+", "", line) for line in lines] == [re.sub(r"\d+\.\d+", "", line) for line in block.splitlines(True)]
 

@@ -29,8 +29,25 @@ pytestmark = pytest.mark.slow  # it starts processes
 
 _SHORT = "execution.END_S = 0.3"
 _MISSING = "from unittest.mock import Mock; supervision.os.posix_spawnp = Mock(side_effect=FileNotFoundError)"
-_HANGING = {"closing": "/close", "not started": "/close", "start hangs": "/starts/"}
+_LATE = """
+from runlake.commands import running
+begun, handler = [], running._handler
+def noted(self, *more):
+    begun.append(self)
+    return start(self, *more)
+def late(*more):
+    os.kill(os.getpid(), signal.SIGTERM)
+    begun[0].wait()
+    return handler(*more)
+start = Supervisor.start
+Supervisor.start = noted
+running._handler = late
+"""
+"""The command is ended while the modules are imported that write its log."""
+_HANGING = {"closing": "/close", "not started": "/close", "the log begins": "/close", "start hangs": "/starts/"}
 """Requests that have no answer, by state."""
+_UNSENT, _UNTOLD = ("starting", "the log begins"), ("starting", "the log begins", "not started")
+"""States in which the process sends the signal to itself, and in which there is no output."""
 _LATEST_S = 10  # after which Docker kills; on an idle machine it is below 5
 
 
@@ -141,8 +158,11 @@ ROWS = {
         once,
         143,
         _BY_TERM,
-        first="execution.RunlogHandler.start = lambda self: os.kill(os.getpid(), signal.SIGTERM)",
+        first="start = Supervisor.start; Supervisor.start = lambda *more: (os.kill(os.getpid(), signal.SIGTERM), start(*more))[1]",
         state="starting",
+    ),
+    "the log begins": Row(
+        "exec sleep 60", SIGTERM, once, 143, _BY_TERM, first=f"{_SHORT}\n{_LATE}", state="the log begins", is_left=True
     ),
     "the start has no answer": Row(_ALONE, SIGTERM, once, 143, _BY_TERM, first=_SHORT, state="start hangs", is_left=True),
     **{
@@ -175,10 +195,10 @@ def test_signal_ends_exec_as_its_command(
     options = ("--patience", "60", *row.options)
     process = forker.start(arguments("sh", "-c", row.script, options=options), environment, row.first)
     try:
-        pids = [] if row.state in ("starting", "not started") else _pids(process.stdout)
+        pids = [] if row.state in _UNTOLD else _pids(process.stdout)
         _wait_for(row.state, server, process, pids)
         since_s = time.monotonic()
-        if row.state != "starting":
+        if row.state not in _UNSENT:
             row.send(process.pid, row.number, pids)
         assert process.wait() == row.code
         assert time.monotonic() - since_s < _LATEST_S

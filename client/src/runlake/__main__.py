@@ -38,7 +38,7 @@ class _Commands(Group):
             code = super().main(args, prog_name, standalone_mode=False, **more)
             return code if isinstance(code, int) else 0
         except click.ClickException as error:
-            from runlake.commands.writing import CANNOT_BEGIN
+            from runlake.commands.running import CANNOT_BEGIN
 
             report_error(_usage(error, self._path_of(args)))
             return CANNOT_BEGIN if self._is_of_exec(error, args) else error.exit_code
@@ -152,7 +152,7 @@ _PLACES = (
     "events.steps", "events.events", "forward.forward", "setting.status", "login.login", "login.logout", "login.whoami",
     "writing.drain", "writing.close", "deletion.delete", "files.files", "setting.config", "setting.profiles", "completion.completion",
 )  # fmt: skip
-_COMMANDS = {place.partition(".")[2]: place for place in _PLACES} | {"exec": "writing.execute_command", "open": "page.open_page"}
+_COMMANDS = {place.partition(".")[2]: place for place in _PLACES} | {"exec": "running.execute_command", "open": "page.open_page"}
 
 
 @click.group(cls=_Commands, commands=Commands(_COMMANDS), context_settings={"help_option_names": ["-h", "--help"]})

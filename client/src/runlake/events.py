@@ -10,23 +10,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
-from urllib.parse import quote
 
 from runlake.annotations import Annotation
 from runlake.deliveries import STEP, WriterEnd
-from runlake.errors import SettingsError
 from runlake.masking import Mask
-from runlake.names import RunName, path_segment
-from runlake.terminal import sanitize
 
 MAX_EVENT_BYTES = 1024 * 1024
 """Of one event as JSON. Beyond that, its data is omitted, then the end of its message; a note in the message says so."""
 MAX_DATA_BYTES = 60_000
 """Of data and annotations as ASCII JSON: the archive refuses an event with more than 64 KiB."""
-MAX_NAME_CHARS = 200
-MAX_RUN_NAME_BYTES = 1002
-"""Of FQN and run id, percent-encoded: beyond that, an S3 key is too long for any prefix of the archive."""
-RESERVED_RUN_IDS = frozenset({"last", "close", "download", "grep", "explanation", "histogram"})
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -98,35 +90,6 @@ class EventLines:
             if len(line) <= MAX_EVENT_BYTES or not kept:
                 return line
             kept = min(kept, MAX_EVENT_BYTES) // 2
-
-
-def checked_run_name(run: RunName) -> RunName:
-    """Reject a run name that the archive would refuse, as far as the client can know. Raises SettingsError."""
-    for what, name in (("fqn", run.fqn), ("run id", run.run_id)):
-        if not name or "\t" in name or sanitize(name) != name:
-            raise _misnamed("names of runs must have printable characters only", what, name)
-        if name != name.strip():
-            raise _misnamed("names of runs must not begin or end with a blank", what, name)
-        if name in (".", ".."):
-            raise _misnamed("the name cannot be used in a URL", what, name)
-    if run.run_id in RESERVED_RUN_IDS:
-        raise _misnamed("a run id cannot be a word of the API's paths", "run id", run.run_id)
-    if "/" in run.run_id:
-        raise _misnamed("a run id must not contain a slash", "run id", run.run_id)
-    if len(path_segment(run.fqn)) + len(path_segment(run.run_id)) > MAX_RUN_NAME_BYTES:
-        raise _misnamed(f"fqn and run id must have at most {MAX_RUN_NAME_BYTES} bytes once encoded", "run id", run.run_id)
-    return run
-
-
-def checked_name(what: str, name: str) -> str:
-    """A step's id or a writer's name that the archive accepts. Raises SettingsError."""
-    if not 0 < len(name) <= MAX_NAME_CHARS or not name.isprintable() or len(quote(name, safe="")) > 3 * MAX_NAME_CHARS:
-        raise _misnamed(f"a {what} must have 1 to {MAX_NAME_CHARS} printable characters", what, name)
-    return name
-
-
-def _misnamed(rule: str, what: str, name: str) -> SettingsError:
-    return SettingsError(f"{rule} {what.replace(' ', '_')}={name[:200]!a}", next_step=f"choose another {what}")
 
 
 def new_writer_name() -> str:

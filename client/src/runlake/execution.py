@@ -6,98 +6,123 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import IO
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, TYPE_CHECKING
 
-from runlake.handler import RunlogHandler
-from runlake.masking import StreamMask
 from runlake.outcomes import CANCELLED, FAILED, SUCCEEDED, RunEnd
-from runlake.outputs import Output, archive_outputs
-from runlake.shipper import to_stderr
 from runlake.supervision import END_S, Supervisor
 from runlake_signals import ENDING
+
+if TYPE_CHECKING:
+    from runlake.handler import RunlogHandler
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
 
 def execute(
     command: Sequence[str],
-    handler: RunlogHandler,
+    environment: Mapping[str, str],
+    connect: Callable[[], RunlogHandler],
     supervisor: Supervisor,
     out: IO[bytes] | None,
     err: IO[bytes] | None,
     patience_s: float,
     *,
-    report: Callable[[str], None] = to_stderr,
+    report: Callable[[str], None],
     on_term: str = FAILED,
 ) -> tuple[int, RunEnd]:
     """Run a command, its stdout to ``out``, its stderr to ``err``, and both to the archive as one log. Returns the exit code as a shell reports
-    it, and the outcome of the run. A command that fails after an interrupt that was typed is cancelled; after another signal that ends
-    commands its outcome is ``on_term``.
+    it, and the outcome of the run. ``environment``: variables to add. ``connect`` returns the handler of the run, which is started and finished
+    here: it is called when the command has begun, and may import for longer than a command needs for that. If it raises, ``out`` and ``err``
+    still get the output.
+
+    A command that fails after an interrupt that was typed is cancelled; after another signal that ends commands its outcome is ``on_term``.
 
     Memory does not depend on the size of the output: if the archive is slow and the spool is full, the command blocks in its ``write``.
     After ``patience_s`` without progress, lines are dropped and counted instead. Like ``| tee``, it ends when the last process with one of the
     outputs open has ended; after such a signal, when the command has ended, and all else then takes ``END_S`` seconds. The run's last line
-    is the result; the caller closes the run. The archive gets complete lines of each output, in the order in which they are read, with the
+    is the result, and the run is then closed. The archive gets complete lines of each output, in the order in which they are read, with the
     handler's secrets masked even if a read splits them; ``out`` and ``err`` get the bytes at once, unchanged. ``report`` gets the reason if
-    the command could not be started.
+    the command could not be started, or nothing is archived.
     """
-    execution = _Execution(handler, supervisor, on_term)
+    execution = _Execution(supervisor, patience_s, on_term, report)
     try:
-        sources = supervisor.start(command, _environment(handler), execution.hurry, execution.record_end)
+        sources = supervisor.start(command, {**os.environ, **environment}, execution.hurry, execution.record_end)
     except OSError as error:
-        execution.is_read = True
-        handler.start()
-        return _not_started(command, handler, error, report)
-    handler.start()  # it imports for longer than most commands need to begin
-    try:
-        handler.mask.build()
-    except Exception as error:  # of a damaged installation
-        report(f"the output is not archived, since it cannot be masked: {error!r}")
-        execution.is_archived = False
-    outputs = [Output(source, to, execution.stream()) for source, to in zip(sources, (out, err))]
-    archive_outputs(outputs, lambda data: execution.write(data, patience_s), supervisor.stopped)
-    return execution.end(patience_s)
+        execution.begin(connect)
+        return execution.not_started(command, error)
+    execution.begin(connect)
+    execution.copy(sources, (out, err))
+    return execution.end()
 
 
 class _Execution:
-    """The log of a command that was started, and its end, which a thread brings about if the main one is blocked. ``is_read``: all of the log is
-    written. ``is_archived``: not if masking does not work."""
+    """The log of a command, and its end, which a thread brings about if the main one is blocked. ``is_read``: all of the log is written."""
 
-    def __init__(self, handler: RunlogHandler, supervisor: Supervisor, on_term: str) -> None:
-        self._handler, self._supervisor, self._on_term = handler, supervisor, on_term
+    def __init__(self, supervisor: Supervisor, patience_s: float, on_term: str, report: Callable[[str], None]) -> None:
+        self._supervisor, self._patience_s, self._on_term, self._report = supervisor, patience_s, on_term, report
+        self._handler: RunlogHandler | None = None
         self._started_s = time.monotonic()
         self._ending = threading.RLock()  # the main thread does not pass it any more once the other one ends the process
-        self._run_end = RunEnd(FAILED)
-        self.is_read, self.is_archived = False, True
+        self._run_end: RunEnd | None = None
+        self._is_read = self._is_hurrying = False
 
-    def stream(self) -> StreamMask:
-        """Masks an output."""
-        return self._handler.mask.stream() if self.is_archived else StreamMask(None)
+    def begin(self, connect: Callable[[], RunlogHandler]) -> None:
+        """Begin the log. What the supervisor's thread reported before is known to the handler then."""
+        try:
+            handler = connect()
+            handler.mask.build()
+        except Exception as error:  # as of a damaged installation: the command has begun, and its output is worth more
+            self._report(f"the output is not archived: {type(error).__name__}: {error}")
+            return
+        handler.start()
+        with self._ending:
+            self._handler = handler
+            if self._run_end is not None:
+                handler.record_end(self._run_end)
+            if self._is_hurrying:
+                self._hurry(handler)
 
-    def write(self, data: bytes, patience_s: float) -> None:
-        """Write to the log."""
-        if self.is_archived:
-            self._handler.write_bytes(data, patience_s)
+    def copy(self, sources: Sequence[int], destinations: Sequence[IO[bytes] | None]) -> None:
+        """Copy and archive the outputs until their ends."""
+        from runlake.masking import StreamMask
+        from runlake.outputs import Output, archive_outputs
+
+        masks = [self._handler.mask.stream() if self._handler else StreamMask(None) for _ in sources]
+        archive_outputs(list(map(Output, sources, destinations, masks)), self._write, self._supervisor.stopped)
 
     def record_end(self, code: int) -> None:
         """Write the outcome to disk: the outputs may stay open, and this process be killed. Called by the supervisor's thread."""
-        self._run_end = _end_of(code, self._supervisor, self._on_term)
-        self._handler.record_end(self._run_end)
-
-    def end(self, patience_s: float) -> tuple[int, RunEnd]:
-        """Write the result line. Returns the exit code and the end of the run."""
-        code = self._supervisor.wait()
-        how = f"exit status {code}" if code >= 0 else f"killed by signal {-code} ({_signal_name(-code)})"
-        line = f"[runlake] {how} after {time.monotonic() - self._started_s:.3f} s\n"
-        self.write(line.encode(), patience_s)
         with self._ending:
-            self.is_read = True
-        return code if code >= 0 else 128 - code, self._run_end
+            self._run_end = _end_of(code, self._supervisor, self._on_term)
+            if self._handler is not None:
+                self._handler.record_end(self._run_end)
+
+    def end(self) -> tuple[int, RunEnd]:
+        """Write the result line, and close the run. Returns the exit code and the outcome."""
+        code = self._write_result(self._patience_s)
+        with self._ending:
+            self._is_read = True
+        return code, self._finished(self._run_end or RunEnd(FAILED))
+
+    def not_started(self, command: Sequence[str], error: OSError) -> tuple[int, RunEnd]:
+        """The same for a command that does not run."""
+        message = f"{command[0]} could not be started: {error.strerror}"
+        self._is_read = True
+        self._write(f"[runlake] {message}\n".encode())
+        self._report(message)
+        code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
+        return code, self._finished(RunEnd(FAILED, exit_code=code))
 
     def hurry(self) -> None:
         """End within ``END_S``."""
-        self._handler.hurry(END_S * 0.6)
+        with self._ending:
+            self._is_hurrying = True
+            if self._handler is not None:
+                self._hurry(self._handler)
+
+    def _hurry(self, handler: RunlogHandler) -> None:
+        handler.hurry(END_S * 0.6)
         timer = threading.Timer(END_S * 0.2, self._give_up)
         timer.daemon = True
         timer.start()
@@ -105,10 +130,27 @@ class _Execution:
     def _give_up(self) -> None:
         """End the process if the outputs are not read by now: one's reader has stopped, or the spool is full and the archive away."""
         with self._ending:
-            if not self.is_read:
-                code, end = self.end(0)
-                self._handler.finish(END_S, end=end)
+            if not self._is_read and self._handler is not None:
+                code = self._write_result(0)
+                self._handler.finish(END_S, end=self._run_end)
                 os._exit(code)
+
+    def _write(self, data: bytes) -> None:
+        if self._handler is not None:
+            self._handler.write_bytes(data, self._patience_s)
+
+    def _write_result(self, wait_s: float) -> int:
+        code = self._supervisor.wait()
+        how = f"exit status {code}" if code >= 0 else f"killed by signal {-code} ({_signal_name(-code)})"
+        line = f"[runlake] {how} after {time.monotonic() - self._started_s:.3f} s\n"
+        if self._handler is not None:
+            self._handler.write_bytes(line.encode(), wait_s)
+        return code if code >= 0 else 128 - code
+
+    def _finished(self, end: RunEnd) -> RunEnd:
+        if self._handler is not None:
+            self._handler.finish(self._patience_s, while_moving=True, end=end, report_wait=True)
+        return end
 
 
 def _end_of(code: int, supervisor: Supervisor, on_term: str) -> RunEnd:
@@ -120,20 +162,6 @@ def _end_of(code: int, supervisor: Supervisor, on_term: str) -> RunEnd:
         return RunEnd(outcome, signal=_signal_name(-code))
     by_signal = _signal_name(code - 128) if code - 128 in supervisor.received else ""  # a shell, or a JVM, exits so
     return RunEnd(outcome, exit_code=code, signal=by_signal)
-
-
-def _environment(handler: RunlogHandler) -> dict[str, str]:
-    return {**os.environ, **handler.environment}
-
-
-def _not_started(
-    command: Sequence[str], handler: RunlogHandler, error: OSError, report: Callable[[str], None]
-) -> tuple[int, RunEnd]:
-    message = f"{command[0]} could not be started: {error.strerror}"
-    handler.write(f"[runlake] {message}\n")
-    report(message)
-    code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
-    return code, RunEnd(FAILED, exit_code=code)
 
 
 def _signal_name(number: int) -> str:

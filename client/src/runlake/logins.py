@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +70,8 @@ class LoginFile:
         open_provider: Callable[[LoginConfig], Provider] | None = None,
         clock_s: Callable[[], float] = time.time,
     ) -> None:
+        from hashlib import sha256
+
         key = sha256(f"{profile}\n{url.rstrip('/')}".encode("utf-8", "replace")).hexdigest()[:16]
         self.path = folder / f"{file_name(profile or 'default', 40)}-{key}.json"
         self._open_provider, self._clock_s = open_provider or _provider_of, clock_s

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -39,6 +38,8 @@ class RunEnd:
             return cls(FAILED if code else SUCCEEDED, exit_code=code, exception=reason, step=step[:_STEP_CHARS] if code else "")
         if isinstance(error, KeyboardInterrupt):
             return cls(CANCELLED, step=step[:_STEP_CHARS])
+        import traceback
+
         text = mask("".join(traceback.format_exception_only(error)).strip())
         return cls(FAILED, exception=text[:_EXCEPTION_CHARS], step=step[:_STEP_CHARS])
 

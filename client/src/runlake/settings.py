@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import tempfile
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
@@ -129,6 +128,8 @@ class Settings:
     @property
     def spool_root(self) -> Path:
         """The folder that has a subfolder for each run."""
+        import tempfile
+
         if self.spool_dir:
             try:
                 return Path(self.spool_dir).expanduser()

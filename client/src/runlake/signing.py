@@ -5,8 +5,6 @@ botocore's signer is not used: it signs by this machine's clock, and cannot be g
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -58,6 +56,8 @@ def signature_headers(
 ) -> dict[str, str]:
     """The headers that sign a request. ``target``: path and query as they are sent; ``headers``: those to sign, by lower-case names, with ``host``;
     ``scope``: region and service; ``now_s``: seconds since 1970, which AWS compares with its clock."""
+    import hashlib
+
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now_s))
     added = {"x-amz-date": stamp, **({"x-amz-security-token": keys.session_token} if keys.session_token else {})}
     signed = sorted({**headers, **added}.items())
@@ -76,7 +76,9 @@ def signature_headers(
 
 
 def _hmac(key: bytes, text: str) -> bytes:
-    return hmac.new(key, text.encode(), hashlib.sha256).digest()
+    import hmac
+
+    return hmac.new(key, text.encode(), "sha256").digest()
 
 
 def _canonical_path(path: str) -> str:

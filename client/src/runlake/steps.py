@@ -15,9 +15,9 @@ from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, Protocol
 
-from runlake.events import MAX_NAME_CHARS, checked_name, now_ms
+from runlake.events import now_ms
 from runlake.masking import Mask
-from runlake.names import RunName
+from runlake.names import MAX_NAME_CHARS, RunName, checked_name
 from runlake.outcomes import is_failure
 from runlake.terminal import label
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
@@ -20,6 +19,8 @@ class TargetMethod:
     uid (Elasticsearch, OpenSearch) stores a repeated one once. Raises SettingsError for an invalid target, and without the extra."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
+        import json
+
         self._forwarding = forwarding()
         try:
             self._target = json.dumps(options)

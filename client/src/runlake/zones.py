@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import time
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from runlake.errors import SettingsError
+
+if TYPE_CHECKING:
+    import logging
 
 LOCAL = "local"
 _LOCALTIME = Path("/etc/localtime")
@@ -44,6 +47,8 @@ def zone_of_formatter(formatter: logging.Formatter | None) -> str:
     """The zone of the times that a formatter writes without their zone; empty: it writes none, or with their zone."""
     if formatter is None or not formatter.usesTime():
         return ""
+    import logging
+
     record = logging.LogRecord("runlake", logging.INFO, "", 0, "", (), None)
     if _ZONED.search(formatter.formatTime(record, formatter.datefmt)):
         return ""

@@ -5,9 +5,7 @@ Terminals get tables and colours, pipes rows with tabs and unchanged lines, and 
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import sys
 import time
 import unicodedata
@@ -34,6 +32,8 @@ def is_terminal() -> bool:
 
 def show_json(value: Any) -> None:
     """Print a JSON value on one line."""
+    import json
+
     _write(sys.stdout, json_text(json.dumps(value, ensure_ascii=False)))
 
 
@@ -42,6 +42,8 @@ def show_rows(
 ) -> None:
     """A table on a terminal; rows with tabs, without heads, in a pipe, as they come. No cell is shortened to fit the window. On a terminal,
     ``optional`` is how many of the last columns are left out where the window is too narrow, and ``notes`` are lines below each row, cut to it."""
+    import shutil
+
     cells = ([label(cell) for cell in row] for row in rows)
     if not is_terminal():
         for row in cells:
@@ -190,6 +192,8 @@ class ProgressLine:
 
     def show(self, figures: str) -> None:
         """Draw it again, ten times a second at most."""
+        import shutil
+
         now_s = self.clock_s()
         if now_s - self._drawn_s < _REDRAW_S or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
             return

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from runlake.archive import Archive
 from runlake.commands.candidates import pipeline_candidates, run_candidates
 from runlake.commands.output import report, show_help
 from runlake.names import RunName, page_url
 from runlake.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from runlake.archive import Archive
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -74,6 +76,8 @@ class Session:
 
     def archive(self) -> Archive:
         """The archive, as a context manager. Raises SettingsError."""
+        from runlake.archive import Archive
+
         return Archive.of(self.settings())
 
     def page(self, fqn: str | None = None, run_id: str | None = None) -> str:
