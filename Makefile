@@ -112,9 +112,9 @@ smoke: export TOKEN := $(TOKEN)
 smoke: $(READY) ## test a deployed address; URL=https://... TOKEN=bearer
 	@$(RUN) -m deploy smoke --url $(or $(URL),$(error which address? URL=, the output ApiUrl))
 
-checkov: $(READY) $(CHECKOV) ## scan the packaged template; what is let through says why
+checkov: $(READY) $(CHECKOV) ## scan the templates; what is let through says why
 	@$(RUN) -m local package
-	@$(CHECKOV:ready=bin/python) -m checkov.main --config-file infra/checkov.yaml -f build/sam.yaml
+	@$(CHECKOV:ready=bin/python) -m checkov.main --config-file infra/checkov.yaml -f build/sam.yaml infra/deployer.yaml
 
 docs: $(MKDOCS) ## build the documents' site into build/site/; fails for a link or an anchor that leads nowhere
 	@$(MKDOCS:ready=bin/python) -m mkdocs build --strict

@@ -31,6 +31,7 @@ TEMPLATE = BUILD / "sam.yaml"
 ZIP = BUILD / "deployment.zip"
 BILL = BUILD / "sbom.json"
 MERGED = PROJECT / "infra" / "template.yaml"
+DEPLOYER = PROJECT / "infra" / "deployer.yaml"
 HERE = "x86_64"
 """Default architecture: of the local stack, and of stages without one. It names a stage of .chalice/config.json, as arm64 does."""
 MAX_ZIP_BYTES = 20_000_000
@@ -111,7 +112,7 @@ def _check_size() -> None:
 
 
 def _lint() -> None:
-    _run("cfn-lint", "--regions", "us-east-1", "--", str(TEMPLATE))
+    _run("cfn-lint", "--regions", "us-east-1", "--", str(TEMPLATE), str(DEPLOYER))
 
 
 def _run(tool: str, *arguments: str, **environment: str) -> None:

@@ -42,18 +42,24 @@ class Need:
 @dataclass(frozen=True, slots=True, order=True)
 class Grant:
     """One action on one resource of one statement, which may contain ``*``. ``condition``: a key, and the patterns of which its value
-    matches one."""
+    matches one; ``operator``: how."""
 
     sid: str
     action: str
     resource: str
     condition: tuple[str, tuple[str, ...]] = ("", ())
+    operator: str = ""
 
     def allows(self, need: Need) -> bool:
         """Whether the grant satisfies the need."""
         fits = self.action == need.action and fnmatchcase(need.resource, self.resource.replace("[", "[[]"))
-        key, patterns = self.condition
-        return fits and (not key or (key == need.context[0] and any(fnmatchcase(need.context[1], each) for each in patterns)))
+        return fits and self._admits(*need.context)
+
+    def _admits(self, key: str, value: str) -> bool:
+        named, patterns = self.condition
+        if key != named and named:
+            return self.operator == "Null" or self.operator.endswith("IfExists")
+        return not named or (self.operator != "Null" and any(fnmatchcase(value, each) for each in patterns))
 
     @property
     def is_possible(self) -> bool:
@@ -146,7 +152,7 @@ def _of_dynamodb(operation: str, given: dict[str, Any]) -> Iterator[tuple[str, s
 def grants(stack: Stack, role_arn: str) -> set[Grant]:
     """All grants of a role of the stack, from IAM."""
     with closing(stack.client("iam")) as iam:
-        found = {grant for document in _documents(iam, role_arn.rpartition("/")[2]) for grant in _grants(document)}
+        found = {grant for document in _documents(iam, role_arn.rpartition("/")[2]) for grant in grants_of(document)}
     return {grant for grant in found if grant.is_possible}
 
 
@@ -158,16 +164,17 @@ def _documents(iam: Any, role: str) -> Iterator[dict[str, Any]]:
         yield iam.get_policy_version(PolicyArn=attached["PolicyArn"], VersionId=version)["PolicyVersion"]["Document"]
 
 
-def _grants(document: dict[str, Any]) -> Iterator[Grant]:
+def grants_of(document: dict[str, Any]) -> Iterator[Grant]:
+    """All grants of a policy's document."""
     for statement in document["Statement"]:
         assert statement["Effect"] == "Allow" and not {"NotAction", "NotResource"} & set(statement)
-        ((_, conditions),) = statement.get("Condition", {"StringEquals": {"": ""}}).items()
+        ((operator, conditions),) = statement.get("Condition", {"StringEquals": {"": ""}}).items()
         ((key, value),) = conditions.items()
         condition = (key, tuple(_listed(value)) if key else ())
         for action in _listed(statement["Action"]):
             for resource in _listed(statement["Resource"]):
                 named = re.sub(r"(:stack/[^/]+/).+", r"\1", resource)  # callers know only the name of a stack
-                yield Grant(statement["Sid"], action, named, condition)
+                yield Grant(statement["Sid"], action, named, condition, operator)
 
 
 def refused(needs: Iterable[Need], allowed: Iterable[Grant]) -> list[Need]:

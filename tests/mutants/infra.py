@@ -21,6 +21,8 @@ MUTANTS = (
         ("ArtifactsBucket._has", 'found.get("ChecksumSHA256") == checksum', "False", "each deployment sends all jobs' packages again"),
         ("ArtifactsBucket.ensure", 'error.response["ResponseMetadata"]["HTTPStatusCode"] != 404', "False",
             "a denied request counts as a missing bucket")),
+    *group("deploy.canary", "tests/integration/test_deployer.py::test_every_role_has_the_boundary_and_the_path",
+        ("shift", '("Path", "PermissionsBoundary")', '("Path",)', "a stage that shifts its API has a role without the boundary")),
     *group("deploy.teardown", "tests/unit/test_deploy_change_sets.py",
         ("Clients.address", '{"Bucket": A, "ExpectedBucketOwner": self.account}', '{"Bucket": A}',
             "objects of a bucket that now belongs to another account are deleted"),
