@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +13,7 @@ import yaml
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from local import gateway, job_accounts, package
+from local import gateway, package
 from local.emulator import CREDENTIALS, REGION
 from local.state import LocalError
 
@@ -42,12 +41,9 @@ def client(service: str, endpoint_url: str) -> Any:
 
 def deploy(endpoint_url: str, parameters: Mapping[str, str]) -> dict[str, Any]:
     """Create the stack and return its description. Raises LocalError with the reason of the first failure."""
-    # The emulator's generated secrets may contain commas, which separate keys.
     parameters = {
         "BucketName": BUCKET,
         "ArchiveBucketName": ARCHIVE_BUCKET,
-        "PositionKeys": secrets.token_urlsafe(32),
-        "CursorKeys": secrets.token_urlsafe(32),
         "Auth": "none",  # every client that reaches this machine has access
         "ArtifactsBucket": _ARTIFACTS,
         "JobsVersion": "none",  # the emulator's Glue runs no jobs: make job does
@@ -78,8 +74,7 @@ def deploy(endpoint_url: str, parameters: Mapping[str, str]) -> dict[str, Any]:
 def _template(s3: Any) -> dict[str, Any]:
     """The packaged template with its CodeUri uploaded, as ``aws cloudformation package`` does.
 
-    The emulator reads the binary media types only from the API's property, AWS from its definition. It cannot split a text in a condition,
-    and checks no permission of an account.
+    The emulator reads the binary media types only from the API's property, AWS from its definition.
     """
     code = package.ZIP.read_bytes()
     key = hashlib.sha256(code).hexdigest() + ".zip"
@@ -88,7 +83,6 @@ def _template(s3: Any) -> dict[str, Any]:
     for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
             resource["Properties"]["CodeUri"] = f"s3://{_ARTIFACTS}/{key}"
-    template["Conditions"] |= {each: {"Fn::Equals": ["", "admitted"]} for each in job_accounts.CONDITIONS}
     api = template["Resources"]["RestAPI"]["Properties"]
     api["BinaryMediaTypes"] = api["DefinitionBody"]["x-amazon-apigateway-binary-media-types"]
     return template

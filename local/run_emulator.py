@@ -1,9 +1,11 @@
-"""Runs ministack with two corrections and an addition.
+"""Runs ministack with four corrections and an addition.
 
 - Each zip of function code is unpacked once for all workers and all stacks; ministack unpacks it for each worker. Function code is
   read-only on Lambda too.
 - A message that is sent while a queue's poller removes others is kept. ministack replaces the list of messages without a lock and loses
   messages that are appended to the old list meanwhile.
+- A condition of a template can split a text. ministack fails there; here all parts are empty, so no account is admitted (``job_accounts.py``).
+- A secret that CloudFormation generates has no punctuation if the template excludes it. ministack's has, and a comma separates keys.
 - STS describes an access key with its secret, so that the local function URL can check signatures. All keys here are the emulator's own.
 
 Started by path (see ``emulator.py``), so that neither the emulator nor the functions, which inherit its environment, have the
@@ -18,6 +20,7 @@ import json
 import os
 import runpy
 import shutil
+import string
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -117,6 +120,28 @@ def _remove(queue: dict[str, Any], messages: list[dict[str, Any]]) -> None:
             queue["messages"].remove(message)
 
 
+def split_in_conditions() -> None:
+    """Make ministack's CloudFormation select an empty text from one that a condition splits."""
+    from ministack.services.cloudformation import engine
+
+    select = engine._select
+    engine._select = lambda index, items: "" if isinstance(items, dict) else select(index, items)
+
+
+def exclude_punctuation() -> None:
+    """Make ministack's CloudFormation heed ``ExcludePunctuation`` of generated secrets."""
+    from ministack.services.cloudformation import provisioners
+
+    generate = provisioners._sm_secret_string
+
+    def without_punctuation(props: dict[str, Any]) -> Any:
+        rules = props.get("GenerateSecretString") or {}
+        excluded = {"ExcludeCharacters": string.punctuation} if rules.get("ExcludePunctuation") else {}
+        return generate({**props, "GenerateSecretString": {**rules, **excluded}} if excluded else props)
+
+    provisioners._sm_secret_string = without_punctuation
+
+
 def describe_keys() -> None:
     """Make ministack's STS answer ``DESCRIBE_KEY``: what it knows of an access key with this session token, or ``code`` and ``message``."""
     from ministack.core.iam_evaluator import resolve_credential
@@ -140,6 +165,8 @@ def main() -> None:
 
     lambda_runtime.zipfile = _Zipfile
     keep_messages()
+    split_in_conditions()
+    exclude_punctuation()
     describe_keys()
     runpy.run_module("ministack", run_name="__main__", alter_sys=True)
 
