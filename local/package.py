@@ -68,12 +68,12 @@ def _inputs() -> Iterator[Path]:
         "local/gateway_auth.py",
         "local/job_accounts.py",
         "local/wheels.py",
+        "infra/template.yaml",
     ):
         if not (PROJECT / name).exists():
             raise LocalError(f"cannot package, a file is missing: file={name}")
         yield PROJECT / name
-    for folder in ("chalicelib", "infra"):
-        yield from sorted(path for path in (PROJECT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    yield from sorted(path for path in (PROJECT / "chalicelib").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
 
 
 def _package(architecture: str) -> None:
