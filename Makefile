@@ -145,8 +145,8 @@ fuzz: $(READY) ## feed the decoders a million inputs, and measure small bodies t
 mutants: $(READY) ## change decisive lines one at a time: the tests must notice; ARGS="runlog --only Compactor"
 	@$(RUN) -m tests.mutants $(ARGS)
 
-logins: $(READY) ## logins of the page and of the command line at a real OpenID provider; needs Node 20
-	@RUNLAKE_TESTS=thorough $(PYTEST) -n 0 -q tests/browser/test_openid_provider.py $(ARGS)
+logins: $(READY) ## logins at a real OpenID provider, also beside jobs that sign, on a stack; needs Node 20
+	@RUNLAKE_TESTS=thorough $(PYTEST) -n 0 -q tests/browser/test_openid_provider.py tests/browser/test_jobs_and_people.py $(ARGS)
 
 upstream: $(READY) ## the datalake's own tests of its API against a local stack; CHECKOUT=folder or address of planetlabs/datalake
 	@$(RUN) -m tests.integration.datalake.upstream --upstream $(or $(CHECKOUT),$(error which checkout? CHECKOUT=folder, or the address of planetlabs/datalake)) $(ARGS)

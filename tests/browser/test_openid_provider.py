@@ -42,7 +42,7 @@ class Provider:
     """``page``: where the page is."""
 
     def __init__(self, page: str) -> None:
-        self.port, self._page, self.world = free_port(), page, World()
+        self.port, self.page, self.world = free_port(), page, World()
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -51,7 +51,7 @@ class Provider:
 
     def start(self) -> None:
         """With new keys, and no memory of earlier logins."""
-        command = ["node", "provider.mjs", str(self.port), self._page]
+        command = ["node", "provider.mjs", str(self.port), self.page]
         folder = PROJECT / "tests" / "oidc"
         self._process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert self._process.stdout and "listening" in self._process.stdout.readline()

@@ -60,9 +60,9 @@ def eventually(ask: Callable[[], Any], holds: Callable[[Any], Any] = bool, *, wh
 
 
 @contextmanager
-def running_stack(**parameters: str) -> Iterator[Stack]:
-    """A private stack on free ports, for the duration of the block."""
-    port = free_port()
+def running_stack(port: int = 0, **parameters: str) -> Iterator[Stack]:
+    """A private stack for the duration of the block, on this port and free ones."""
+    port = port or free_port()
     try:
         yield Stack(control.up(port, parameters, private=True))
     finally:

@@ -6,16 +6,18 @@ const [port, page] = process.argv.slice(2);
 const grants = ["authorization_code", "refresh_token"];
 const client = { token_endpoint_auth_method: "none", response_types: ["code"], application_type: "native" };
 const key = { ...generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ format: "jwk" }), use: "sig", alg: "RS256" };
-const api = { scope: "logs:read logs:write", audience: "runlake", accessTokenFormat: "jwt", accessTokenTTL: 600, jwt: { sign: { alg: "RS256" } } };
+const api = { scope: "logs:read logs:write", audience: "runlake", accessTokenFormat: "jwt", accessTokenTTL: 3600, jwt: { sign: { alg: "RS256" } } };
 const provider = new Provider(`http://127.0.0.1:${port}`, {
   clients: [
     { ...client, client_id: "page", grant_types: grants, redirect_uris: [page], post_logout_redirect_uris: [page] },
     { ...client, client_id: "cli", grant_types: [...grants, "urn:ietf:params:oauth:grant-type:device_code"], redirect_uris: ["http://127.0.0.1/callback"] },
+    { client_id: "bot", client_secret: "of a test", grant_types: ["client_credentials"], response_types: [], redirect_uris: [] },
   ],
   jwks: { keys: [key] },
   cookies: { keys: ["of a test"] },
   scopes: ["openid", "offline_access", "logs:read", "logs:write"],
   features: {
+    clientCredentials: { enabled: true },
     deviceFlow: { enabled: true },
     revocation: { enabled: true },
     resourceIndicators: { enabled: true, useGrantedResource: () => true, getResourceServerInfo: () => api },
