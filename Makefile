@@ -16,7 +16,7 @@ install = { $(VENV)/bin/uv pip install -qq --native-tls --compile-bytecode --pyt
 	|| $(1)/bin/python -m pip install -qq $(HASHED) -r $(2); }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo logins oidc unit test test-thorough client-pythons client-file check checkov docs lock audit browser axe nginx agents viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz mutants soak upstream
+.PHONY: help demo first-pipeline logins oidc unit test test-thorough client-pythons client-file check checkov docs lock audit browser axe nginx agents viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz mutants soak upstream
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -144,6 +144,9 @@ fuzz: $(READY) ## feed the decoders a million inputs, and measure small bodies t
 
 mutants: $(READY) ## change decisive lines one at a time: the tests must notice; ARGS="runlog --only Compactor"
 	@$(RUN) -m tests.mutants $(ARGS)
+
+first-pipeline: $(READY) ## the blocks of docs/first-pipeline.md, one after the other, on the emulator
+	@RUNLAKE_TESTS=thorough $(PYTEST) -n 0 -q tests/integration/test_first_pipeline.py $(ARGS)
 
 logins: $(READY) ## logins at a real OpenID provider, also beside jobs that sign, on a stack; needs Node 20
 	@RUNLAKE_TESTS=thorough $(PYTEST) -n 0 -q tests/browser/test_openid_provider.py tests/browser/test_jobs_and_people.py $(ARGS)

@@ -20,6 +20,7 @@ LOCKS = (
     "infra/audit.lock",
     "infra/docs.lock",
     "infra/uv.lock",
+    "tests/integration/awscli/requirements.lock",
     "tests/integration/datalake/requirements.lock",
     "tests/integration/openmetadata/requirements.lock",
 )

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[1]
-OPENMETADATA, DATALAKE = ".venv-openmetadata/ready", ".venv-datalake/ready"
+OPENMETADATA, DATALAKE, AWSCLI = ".venv-openmetadata/ready", ".venv-datalake/ready", ".venv-awscli/ready"
 BROWSER, AXE, NGINX, AGENTS, OIDC = "browser", "axe", "nginx", "agents", "oidc"
 _INSTALL_S = 1200
 

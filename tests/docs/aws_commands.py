@@ -16,6 +16,7 @@ from tests.docs.other_systems import service_model
 _GLOBAL = frozenset({"output", "query", "profile", "region"})
 _OWN = {
     ("cloudformation", "deploy"): frozenset({"stack-name", "template-file", "capabilities", "parameter-overrides"}),
+    ("s3", "rb"): frozenset({"force"}),
     ("s3", "cp"): frozenset({"recursive", "metadata"}),
     ("s3", "ls"): frozenset(),
     ("s3", "sync"): frozenset({"delete"}),

@@ -15,7 +15,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import cache
 from io import StringIO
 from pathlib import Path
@@ -46,7 +46,7 @@ FOREIGN = {
     "issuers of tokens": "requestedAccessTokenVersion",
     "standards (JOSE, netrc)": "jku jwk x5u NETRC",
     "Python, its logging and packages": "HTTPHandler SMTPHandler SocketHandler pytz pyahocorasick hyperscan",
-    "examples' own names": "API_URL QUEUE_ARN ROLE_ARN WRN a_b abcdefgh beef defgh functional svc_a team_hr_payroll",
+    "examples' own names": "with_role API_URL QUEUE_ARN ROLE_ARN WRN a_b abcdefgh beef defgh functional svc_a team_hr_payroll",
     "the issues' names for what differs here": "multipart_uploads pending_part_uploads",
 }
 ENDINGS = frozenset({"py", "md", "yaml", "yml", "json", "ts", "lock", "toml", "svg", "cjs", "sh"})
@@ -170,11 +170,12 @@ def _words(command: str) -> list[str]:
     lexer = shlex.shlex(command, posix=True, punctuation_chars="|&;<>")
     lexer.whitespace_split = True
     words: list[str] = []
-    for word in lexer:
-        if word[:1] in "|&;<>":
-            break
-        words.append(word)
-    return words
+    with suppress(ValueError):  # a quotation that goes on in the next line
+        for word in lexer:
+            if word[:1] in "|&;<>":
+                break
+            words.append(word)
+    return words[2:] if words[:1] == ["with_role"] else words
 
 
 def _make_problem(arguments: list[str]) -> str | None:

@@ -16,6 +16,7 @@ EXECUTED_PAGES = {
     "sh": (
         "README.md",
         "docs/how-to.md",
+        "docs/first-pipeline.md",
         "docs/agents.md",
         "docs/identities.md",
         "docs/pipeline-files.md",
@@ -26,6 +27,8 @@ EXECUTED_PAGES = {
     "console": ("docs/http-api.md", "docs/how-to.md"),
 }
 """By language. Their blocks are executed in order; commands of ``ELSEWHERE`` are left out."""
+WITH_AWS = "docs/first-pipeline.md"
+"""The page whose calls of AWS are executed too: ``tests/integration/test_first_pipeline.py``."""
 ELSEWHERE = {
     "make demo": "tests/integration/test_demo.py",
     "make test": ".ci/run",

@@ -7,8 +7,11 @@ import re
 from typing import Any
 
 import pytest
+from cfnlint.api import lint_file
+from cfnlint.decode.cfn_yaml import load
 
 from deploy.stages import Stage
+from docs import generate
 from tests.docs.pages import DOCS, PROJECT
 from tests.functional.gateway import LOGS, Answer, event_of, get, handled, installed, post, url_call
 from tests.issuer import Issuer, bearer
@@ -91,6 +94,22 @@ def test_login_at_cognito_names_its_domain_and_no_scope_that_it_lacks(recipe: st
         ".amazoncognito.com"
     ]
     assert "offline_access" not in login["scopes"]
+
+
+def test_template_of_cognito_makes_what_its_recipe_needs() -> None:
+    path = PROJECT / "infra" / "login-cognito.yaml"
+    assert [str(each) for each in lint_file(path)] == []
+    template, login = load(str(path)), shown("Cognito", "JwtIssuer")["Login"]
+    resources, policy = template["Resources"], shown("Recipes for people", "principals")
+    assert {each["Properties"]["GroupName"] for each in resources.values() if "GroupName" in each["Properties"]} == set(
+        policy["groups"]
+    )
+    client = resources["Client"]["Properties"]
+    assert (client["CallbackURLs"][0], client["AllowedOAuthScopes"]) == (login["cli_redirect"], [login["scopes"]])
+    assert resources["Pool"]["Properties"]["AdminCreateUserConfig"] == {"AllowAdminCreateUserOnly": True}, (
+        "strangers do not register"
+    )
+    assert {"JwtIssuer", "JwtJwksUrl", "JwtAudience"} <= template["Outputs"].keys() & generate.template()["Parameters"].keys()
 
 
 def test_login_at_entra_requests_a_scope_of_the_audience() -> None:

@@ -50,13 +50,13 @@ class Bash:
     def __init__(self, folder: Path, environment: dict[str, str], addresses: dict[str, str]) -> None:
         self._folder, self._environment, self._addresses = folder, environment, addresses
 
-    def run(self, command: str) -> str:
-        """Output of a command. Fails the test if the command fails."""
+    def run(self, command: str, typed: str = "") -> str:
+        """Output of a command. Fails the test if the command fails. ``typed``: its input."""
         for text, address in self._addresses.items():
             command = command.replace(text, address)
         give_up = time.monotonic() + PATIENCE_S
         while True:
-            done = self._once(command)
+            done = self._once(command, typed)
             if not command.startswith(ASYNCHRONOUS) or (done.returncode == 0 and done.stdout.strip()):
                 break
             assert time.monotonic() < give_up, f"{command}\nprinted nothing: {done.stderr}"
@@ -67,11 +67,17 @@ class Bash:
         )
         return done.stdout
 
-    def _once(self, command: str) -> subprocess.CompletedProcess[str]:
+    def _once(self, command: str, typed: str) -> subprocess.CompletedProcess[str]:
         state = self._folder / "variables"
         script = f"set -auo pipefail\n{command}\nstatus=$?\nenv -0 > {shlex.quote(str(state))}\nexit $status\n"
         done = subprocess.run(
-            ["bash", "-c", script], cwd=self._folder, env=self._environment, capture_output=True, text=True, timeout=PATIENCE_S
+            ["bash", "-c", script],
+            cwd=self._folder,
+            env=self._environment,
+            input=typed,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
         )
         if done.returncode == 0 and state.exists():
             pairs = (pair.partition("=") for pair in state.read_text().split("\0") if pair)
