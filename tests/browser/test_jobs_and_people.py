@@ -57,7 +57,7 @@ POST   $LOGS/svc_sales.a%2Fb%25..c/$run/close                        200   403 2
 POST   $LOGS/svc_hr.etl/$run "mine"                                  403   200 200      403 403
 GET    $LOGS/svc_hr.etl/$run                                         403   403 200      403 403
 POST   $LOGS/svc_hr.etl/$run/close                                   403   200 200      403 403
-POST   /v1/events/svc_sales.e/$run [{"message":"mine"}]              200   403 200      403 403
+PUT    /v1/events/svc_sales.e/$run/heartbeat                         200   403 200      403 403
 GET    /v1/events/svc_sales.e/$run                                   200   403 200      200 403
 PUT    /v1/events/svc_hr.e/$run/heartbeat                            403   200 200      403 403
 GET    /v1/catalog                                                   200   403 200      200 200
@@ -65,7 +65,7 @@ GET    /v1/catalog/pipelines/svc_hr.etl/runs                         403   403 2
 GET    /v1/catalog/pipelines/svc_sales.etl/runs/none/explanation     404   403 404      404 403
 DELETE /v1/catalog/pipelines/svc_hr.etl/runs/none                    403   403 404      404 403
 POST   /v0/archive/files {"what":"sales_db"}                         201   403 201      403 403
-GET    /v0/archive/files/?what=hr_db&work_id=w                       403   200 200      200 200
+GET    /v0/archive/files/?what=hr_db&work_id=w                       200   200 200      200 200
 GET    /v0/archive/latest/hr_db/web-1                                403   404 404      403 403
 GET    /v0/archive/latest/sales_db/web-1                             403   403 404      404 404
 GET    /v1/pipelines                                                 403   403 200      403 403
