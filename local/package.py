@@ -32,6 +32,7 @@ ZIP = BUILD / "deployment.zip"
 BILL = BUILD / "sbom.json"
 MERGED = PROJECT / "infra" / "template.yaml"
 DEPLOYER = PROJECT / "infra" / "deployer.yaml"
+LOGIN = PROJECT / "infra" / "login-cognito.yaml"
 HERE = "x86_64"
 """Default architecture: of the local stack, and of stages without one. It names a stage of .chalice/config.json, as arm64 does."""
 MAX_ZIP_BYTES = 20_000_000
@@ -69,6 +70,8 @@ def _inputs() -> Iterator[Path]:
         "local/job_accounts.py",
         "local/wheels.py",
         "infra/template.yaml",
+        "infra/deployer.yaml",
+        "infra/login-cognito.yaml",
     ):
         if not (PROJECT / name).exists():
             raise LocalError(f"cannot package, a file is missing: file={name}")
@@ -112,7 +115,7 @@ def _check_size() -> None:
 
 
 def _lint() -> None:
-    _run("cfn-lint", "--regions", "us-east-1", "--", str(TEMPLATE), str(DEPLOYER))
+    _run("cfn-lint", "--regions", "us-east-1", "--", str(TEMPLATE), str(DEPLOYER), str(LOGIN))
 
 
 def _run(tool: str, *arguments: str, **environment: str) -> None:
