@@ -39,7 +39,7 @@ PRICES = {
 }
 _S3_FREE = frozenset({"DeleteObject", "DeleteObjects", "AbortMultipartUpload"})
 _S3_READS = frozenset({"GetObject", "HeadObject"})
-_READ_UNIT_BYTES, SNS_REQUEST_BYTES, SQS_RECEIVED_AT_ONCE = 4096, 64 * 1024, 10
+_READ_UNIT_BYTES, _SNS_REQUEST_BYTES, _SQS_RECEIVED_AT_ONCE = 4096, 64 * 1024, 10
 _TRANSACTION = "TransactWriteItems"
 _WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", _TRANSACTION})
 Units = Counter[str]
@@ -61,8 +61,8 @@ def billed(rows: Iterable[Row], memory_gb: float) -> Units:
     for row in rows:
         if "invocation" in row:
             _add_invocation(units, row, memory_gb)
-        elif row["status"] and row["status"] < 500:
-            _OF_SERVICES.get(row["service"], _add_nothing)(units, row)
+        elif 0 < row["status"] < 500 and (add := _OF_SERVICES.get(row["service"])):
+            add(units, row)
     return units
 
 
@@ -75,16 +75,12 @@ def _add_invocation(units: Units, row: Row, memory_gb: float) -> None:
         units["API requests"] += 1
     if invocation["from"] == "queue":
         units["SQS requests"] += invocation["sent"]
-        units["SQS requests"] += _pieces(invocation["received"], SQS_RECEIVED_AT_ONCE)
-        units["SQS requests"] += _pieces(invocation["deleted"], SQS_RECEIVED_AT_ONCE)
+        units["SQS requests"] += _pieces(invocation["received"], _SQS_RECEIVED_AT_ONCE)
+        units["SQS requests"] += _pieces(invocation["deleted"], _SQS_RECEIVED_AT_ONCE)
 
 
 def _pieces(count: int, at_most: int) -> int:
     return -(-count // at_most)
-
-
-def _add_nothing(units: Units, row: Row) -> None:
-    """A service whose calls cost nothing by themselves."""
 
 
 def _add_s3(units: Units, row: Row) -> None:
@@ -114,7 +110,7 @@ def _add_dynamodb(units: Units, row: Row) -> None:
 
 
 def _add_sns(units: Units, row: Row) -> None:
-    units["SNS reports"] += _pieces(row["bytes"], SNS_REQUEST_BYTES)
+    units["SNS reports"] += _pieces(row["bytes"], _SNS_REQUEST_BYTES)
 
 
 _OF_SERVICES: dict[str, Callable[[Units, Row], None]] = {"s3": _add_s3, "dynamodb": _add_dynamodb, "sns": _add_sns}

@@ -136,8 +136,9 @@ def exclude_punctuation() -> None:
 
     def without_punctuation(props: dict[str, Any]) -> Any:
         rules = props.get("GenerateSecretString") or {}
-        excluded = {"ExcludeCharacters": string.punctuation} if rules.get("ExcludePunctuation") else {}
-        return generate({**props, "GenerateSecretString": {**rules, **excluded}} if excluded else props)
+        if rules.get("ExcludePunctuation"):
+            props = {**props, "GenerateSecretString": {**rules, "ExcludeCharacters": string.punctuation}}
+        return generate(props)
 
     provisioners._sm_secret_string = without_punctuation
 

@@ -266,7 +266,7 @@ def _bound(node: ast.AST) -> list[str]:
 
 
 def test_test_that_checks_a_block_reads_its_page() -> None:
-    """Of ``client/tests/test_login.py`` and others the pages' names stand in them."""
+    """By the page's file name."""
     unread = [
         (path, page) for path, rows in ELSEWHERE.items() for page, *_ in rows if Path(page).name not in (PROJECT / path).read_text()
     ]

@@ -164,7 +164,7 @@ UNLESS_USED = {
         "KmsKeyArn": "kms:*",
         "Layers": "lambda:GetLayerVersion",
         "RecursiveLoop": "lambda:PutFunctionRecursionConfig",
-        "RuntimeManagementConfig": "lambda:PutRuntimeManagementConfig lambda:AssociateRuntimeAlias",
+        "RuntimeManagementConfig": "lambda:PutRuntimeManagementConfig",
         "S3ObjectVersion": "s3:GetObjectVersion",
         "VpcConfig": "ec2:*",
     },
@@ -206,11 +206,10 @@ NOT_NEEDED = {
         "AWS::DynamoDB::Table": "dynamodb:*Replica dynamodb:*Item dynamodb:Query dynamodb:Scan iam:CreateServiceLinkedRole",
     },
     "of locations and databases that Lake Formation governs": {
-        "AWS::Glue::Table": "lakeformation:GetDataAccess lakeformation:CreateTable",
+        "AWS::Glue::Table": "lakeformation:GetDataAccess",
     },
     "no integration of the API has a role": {"AWS::ApiGateway::RestApi": "iam:PassRole"},
     "servers outside of AWS": {"AWS::CodeDeploy::DeploymentGroup": "codedeploy:RegisterOnPremisesInstance"},
-    "of rules that ask for payment": {"AWS::WAFv2::WebACL": "payments:*"},
     "of resources other than an API": {
         "AWS::WAFv2::WebACLAssociation": "amplify:* apprunner:* appsync:* bedrock-agentcore:* cognito-idp:* ec2:* elasticloadbalancing:*",
     },

@@ -263,7 +263,7 @@ MUTANTS = (
     *group("runlake.commands.writing", _MISTAKES,
         ("close", "checked_run(archive, run, None)", "None", "a typing error makes no run", "::test_unknown_run_is_an_error")),
     *group("runlake.__main__", _MISTAKES,
-        ("_Commands._exit_code", "CANNOT_BEGIN if self._is_of_exec(error, args) else error.exit_code", "error.exit_code",
+        ("_CommandLine._exit_code", "CANNOT_BEGIN if self._is_of_exec(error, args) else error.exit_code", "error.exit_code",
             "2 may be the code of the command, which was not run",
             "::test_exec_without_a_command_or_with_bad_options_runs_nothing")),
     *group("runlake.names", _MISTAKES,

@@ -42,6 +42,7 @@ def invoked(ms: float = 0, **invocation: object) -> dict[str, object]:
             call("dynamodb", "BatchWriteItem", capacity=[{"CapacityUnits": 1.0}, {"CapacityUnits": 5.0}], bytes=0),
             {"DynamoDB write units": 6},
         ),
+        (call("dynamodb", "Query", **capacity(0.5)), {"DynamoDB read units": 0.5}),
         (call("dynamodb", "Query", **capacity(0.5, bytes=4096)), {"DynamoDB read units": 0.5}),
         (call("dynamodb", "Query", **capacity(0.5, bytes=4097)), {"DynamoDB read units": 1}),
         (call("dynamodb", "GetItem", 400), {"DynamoDB read units": 1}),

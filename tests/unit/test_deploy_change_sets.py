@@ -249,8 +249,10 @@ def test_stack_that_nobody_knows_is_not_destroyed() -> None:
         destroy(stacks, clients(), "unknown", with_data=True, ask=lambda _: "")
 
 
-def test_refused_look_is_not_taken_for_a_deleted_stack() -> None:
+def test_refused_look_is_not_taken_for_a_deletion() -> None:
     client, stacks = stacks_to_destroy()
+    with pytest.raises(ClientError):
+        destroy(stacks, clients(logs=s3_error("AccessDenied")), "s", with_data=False, ask=lambda _: "s\n")
     client.delete_stack.side_effect = None
     client.describe_stacks.side_effect = s3_error("ExpiredToken")
     with pytest.raises(ClientError):

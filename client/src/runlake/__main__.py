@@ -23,7 +23,7 @@ _FAILED = 2
 _INTERRUPTED = 130
 
 
-class _Commands(Group):
+class _CommandLine(Group):
     """A command group that reports each error in two lines, the problem and the next step, without a traceback unless RUNLAKE_DEBUG=1."""
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **more: Any) -> Any:  # type: ignore[override]
@@ -155,7 +155,7 @@ _PLACES = (
 _COMMANDS = {place.partition(".")[2]: place for place in _PLACES} | {"exec": "running.execute_command", "open": "page.open_page"}
 
 
-@click.group(cls=_Commands, commands=Commands(_COMMANDS), context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_CommandLine, commands=Commands(_COMMANDS), context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(version)s")
 @click.option(
     "--profile", shell_complete=profile_candidates, help="The profile of the settings file; `runlake profiles` lists them."

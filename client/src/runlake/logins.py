@@ -177,7 +177,7 @@ class LoginFile:
         try:
             with open(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
 
-                def written(text: str) -> None:
+                def write(text: str) -> None:
                     file.seek(0)
                     file.write(text)
                     file.flush()
@@ -185,18 +185,18 @@ class LoginFile:
 
                 def replace(config: LoginConfig, tokens: Tokens) -> Login:
                     login = Login(config, tokens, self._clock_s())
-                    written(json.dumps(asdict(login)))
+                    write(json.dumps(asdict(login)))
                     temporary.replace(self.path)
                     return login
 
-                written(" " * _ROOM_BYTES)
+                write(" " * _ROOM_BYTES)
                 yield replace
         finally:
             with suppress(FileNotFoundError):
                 temporary.unlink()
 
     def _check_folder(self) -> None:
-        """Raises SettingsError if other users can put a login of theirs there, as where they share a folder of settings, FileNotFoundError."""
+        """Raises SettingsError if other users can write to the folder: they could put a login of theirs there. Raises FileNotFoundError."""
         found = os.stat(self.path.parent)
         if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o022:
             problem = f"other users can write to the folder of logins path={self.path.parent}"
