@@ -409,6 +409,16 @@ def test_refused_login_of_a_clock_that_was_ahead_is_renewed(place: Path, openid:
     assert call("whoami").exit_code == 0 and stored(place)["tokens"]["access_token"] not in ("ended", tokens["access_token"])
 
 
+def test_refused_login_that_another_process_renewed_is_not_renewed_again(place: Path, openid: OpenId) -> None:
+    assert call("login").exit_code == 0
+    settings = load_settings()
+    token = settings.token_for(settings.url)
+    refused = str(token.value())
+    alter(place, access_token="newer")
+    assert token.is_renewed(refused) and token.value() == "newer"
+    assert len(openid.requests("/token")) == 1
+
+
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o702, None])
 def test_folder_that_others_can_write_has_no_login(
     mode: int | None, place: Path, openid: OpenId, monkeypatch: pytest.MonkeyPatch
