@@ -177,7 +177,7 @@ def test_each_caller_of_both_entries_is_answered_as_the_policy_says(stage: Stack
     for each in jobs:
         own = f"{LOGS}/svc_sales.a%2Fb%25..c/{each.run}"
         line = "" if each.run.startswith("hr") else f"of {each.run}"
-        assert {line for reader in (ann, operator) for line in reader.ask("GET", own).json.get("logs", "").split("\n")} == {line}
+        assert {shown for reader in (ann, operator) for shown in reader.ask("GET", own).json.get("logs", "").split("\n")} == {line}
     page.goto(f"{stage.api_url}/v1/ui/?p=svc_hr.etl&r=hr-0")
     expect(page.locator("body")).to_contain_text("logs:read")
     assert page.locator(".row").count() == 0

@@ -235,7 +235,7 @@ _CONTEXT = {
 """What is in the request, by patterns of actions: as AWS's reference of actions and condition keys has it."""
 
 
-class Stack:
+class Deployment:
     """A template without SAM's types, as the stack that CloudFormation makes of it. ``options``: whether all conditions are true, or all
     false."""
 

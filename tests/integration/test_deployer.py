@@ -23,7 +23,7 @@ from tests.integration.deployments import (
     STACK,
     STACK_ARN,
     VPC,
-    Stack,
+    Deployment,
     calls,
     checks,
 )  # fmt: skip
@@ -61,7 +61,7 @@ def stage(template: dict[str, Any]) -> dict[str, Any]:
 @cache
 def deployer(policy: str, *, options: bool) -> dict[str, Any]:
     """A policy's document, for the stage."""
-    document: dict[str, Any] = Stack(load(str(DEPLOYER)), options=options).properties(policy)["PolicyDocument"]
+    document: dict[str, Any] = Deployment(load(str(DEPLOYER)), options=options).properties(policy)["PolicyDocument"]
     return document
 
 
@@ -76,7 +76,7 @@ def bounds(*, options: bool) -> frozenset[Grant]:
 
 
 def needs(stage: dict[str, Any], *, options: bool) -> set[Need]:
-    return Stack(stage, options=options).needs() | calls() | set(MORE.values())
+    return Deployment(stage, options=options).needs() | calls() | set(MORE.values())
 
 
 @OPTIONS
@@ -91,7 +91,7 @@ def test_deployer_may_do_nothing_else(stage: dict[str, Any]) -> None:
 
 def granted(stage: dict[str, Any], *, options: bool) -> Iterator[Grant]:
     """What the stage's roles are granted by its template."""
-    stack = Stack(stage, options=options)
+    stack = Deployment(stage, options=options)
     for logical, each in stack.resources.items():
         about = stack.properties(logical)
         if each["Type"] == "AWS::IAM::Role":
@@ -112,12 +112,13 @@ def test_boundary_allows_what_roles_are_granted_and_nothing_else(stage: dict[str
 
 
 def test_every_role_has_the_boundary_and_the_path(stage: dict[str, Any]) -> None:
-    stack = Stack(stage, options=True)
+    stack = Deployment(stage, options=True)
     roles = [stack.properties(logical) for logical, each in stack.resources.items() if each["Type"] == "AWS::IAM::Role"]
     assert len(roles) == 14
     assert {(each.get("PermissionsBoundary"), each["Path"]) for each in roles} == {(BOUNDARY, f"/{STACK}/")}
-    assert "PermissionsBoundary" not in Stack(stage, options=False).properties("ApiRole")
-    assert Stack(load(str(DEPLOYER)), options=True).properties("RolesBoundary")["ManagedPolicyName"] == BOUNDARY.rpartition("/")[2]
+    assert "PermissionsBoundary" not in Deployment(stage, options=False).properties("ApiRole")
+    boundary = Deployment(load(str(DEPLOYER)), options=True).properties("RolesBoundary")
+    assert boundary["ManagedPolicyName"] == BOUNDARY.rpartition("/")[2]
 
 
 FOREIGN = f"arn:aws:iam::{ACCOUNT}:role/{STACK}-admin"

@@ -206,15 +206,14 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 @pytest.mark.thorough
 def test_page_leads_to_the_reason_of_a_failed_run_and_back_to_nothing(reader: Reader) -> None:
     before = reader.account()
-    *blocks, destruction, rest, check = [block.text for block in shell_blocks(PAGE)]
-    ahead = [block for block in blocks if "runlake exec" not in block and "runlake why" not in block]
+    *ahead, failing_job, reason, destruction, rest, check = [block.text for block in shell_blocks(PAGE)]
     for block in ahead:
         reader.paste(block)
     there = reader.account()
     assert [call for call, names in before.items() if there[call] == names] == []
     with job_url(reader):
-        assert "exit status 1" in reader.paste(blocks[-2])
-        why = reader.paste(blocks[-1])
+        assert "exit status 1" in reader.paste(failing_job)
+        why = reader.paste(reason)
         assert "KeyError: 'price'" in why
         assert_shown_on_the_page(reader, why)
     assert "deleted" in reader.paste(destruction, ANSWERS)
