@@ -59,7 +59,7 @@ class Grant:
         named, patterns = self.condition
         if key != named and named:
             return self.operator == "Null" or self.operator.endswith("IfExists")
-        return not named or (self.operator != "Null" and any(fnmatchcase(value, each) for each in patterns))
+        return not named or any(fnmatchcase(value, each) for each in patterns)
 
     @property
     def is_possible(self) -> bool:

@@ -434,6 +434,7 @@ def test_exec_without_a_command_or_with_bad_options_runs_nothing(arguments: tupl
     [
         (("--timeout-s", "-1", "exec", "p", "--", "true"), 125),
         (("--nonsense", "exec", "p", "--", "true"), 125),
+        (("--spool-dir", "~nobody-of-this-name", "exec", "p", "--", "true"), 125),
         (("--nonsense", "grep", "exec", "p"), 2),
         (("grep", "--nonsense", "exec", "p"), 2),
         (("exce", "p", "--", "exec"), 2),

@@ -127,7 +127,7 @@ class Settings:
 
     @property
     def spool_root(self) -> Path:
-        """The folder that has a subfolder for each run."""
+        """The folder that has a subfolder for each run. Raises SettingsError."""
         import tempfile
 
         if self.spool_dir:
