@@ -71,7 +71,7 @@ def aws_problem(words: list[str]) -> str | None:
 
 
 def _value(member: Any, words: list[str]) -> Any:
-    """A value as the operation takes it, if it is written as JSON or as a text; anything of its type if it is written shortly."""
+    """A value as the operation takes it, if it is JSON or text; anything of its type if it is in the shorthand of the AWS CLI."""
     (text, *_) = words or ["true"]
     if member.type_name == "string":
         return _UNKNOWN if "$" in text else text

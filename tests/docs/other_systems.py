@@ -42,7 +42,7 @@ OPTIONS = {
         retry action.resumeretrycount""",
     ),
 }
-"""By system: how an option's name is found, and those that the documents use of its own documents' lists."""
+"""By system: the pattern of an option's name, and its documented options, as far as the pages use them."""
 
 
 def _closed(**properties: Any) -> dict[str, Any]:
@@ -97,7 +97,7 @@ SCHEMAS = {
         },
     ),
 }  # fmt: skip
-_NO_OPERATIONS = frozenset({"lambda:InvokeFunctionUrl", "lambda:InvokeFunction", "kms:ReEncrypt*"})
+_NO_OPERATIONS = frozenset({"lambda:InvokeFunctionUrl", "lambda:InvokeFunction"})
 """Actions of IAM that are no operation of the API by that name."""
 
 

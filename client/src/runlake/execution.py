@@ -33,8 +33,7 @@ def execute(
 ) -> tuple[int, RunEnd]:
     """Run a command, its stdout to ``out``, its stderr to ``err``, and both to the archive as one log. Returns the exit code as a shell reports
     it, and the outcome of the run. ``environment``: variables to add. ``connect`` returns the handler of the run, which is started and finished
-    here: it is called when the command has begun, and may import for longer than a command needs for that. If it raises, ``out`` and ``err``
-    still get the output.
+    here. It is called when the command has begun, because it imports for long. If it raises, ``out`` and ``err`` still get the output.
 
     A command that fails after an interrupt that was typed is cancelled; after another signal that ends commands its outcome is ``on_term``.
 
@@ -68,7 +67,7 @@ class _Execution:
         self._is_read = self._is_hurrying = False
 
     def begin(self, connect: Callable[[], RunlogHandler]) -> None:
-        """Begin the log. What the supervisor's thread reported before is known to the handler then."""
+        """Begin the log. The handler also gets what the supervisor's thread reported before."""
         try:
             handler = connect()
             handler.mask.build()
@@ -106,7 +105,7 @@ class _Execution:
         return code, self._finished(self._run_end or RunEnd(FAILED))
 
     def not_started(self, command: Sequence[str], error: OSError) -> tuple[int, RunEnd]:
-        """The same for a command that does not run."""
+        """Write why the command does not run, and close the run. Returns the exit code and the outcome."""
         message = f"{command[0]} could not be started: {error.strerror}"
         self._is_read = True
         self._write(f"[runlake] {message}\n".encode())
