@@ -142,11 +142,14 @@ def test_without_the_server_the_command_runs_all_the_same_and_its_lines_are_drai
     assert CliRunner().invoke(runlake, ["drain", "--json"], env=environment).output == '{"stored": 0, "kept": 0, "failed": 0}\n'
 
 
-def test_output_of_a_damaged_installation_is_passed_through(server: FakeServer, tmp_path: Path) -> None:
-    (tmp_path / "logging.py").write_text("raise ImportError('damaged')")
-    path = f"{tmp_path}:{_SRC}"
-    out, err, code = ran(server, tmp_path / "spool", "sh", "-c", "echo out; exit 3", PYTHONPATH=path)
-    assert (out, err, code) == (b"out\n", b"runlake: the output is not archived: ImportError: damaged\n", 3)
+@pytest.mark.parametrize("module", ["logging", "selectors"], ids=["of the log", "of the outputs"])
+def test_output_of_a_damaged_installation_is_passed_through(module: str, server: FakeServer, tmp_path: Path) -> None:
+    (tmp_path / f"{module}.py").write_text("raise ImportError('damaged')")
+    script = "echo out; exec >&-; head -c 3000000 /dev/zero >&2; exit 3"
+    out, err, code = ran(server, tmp_path / "spool", "sh", "-c", script, PYTHONPATH=f"{tmp_path}:{_SRC}")
+    notice, _, copied = err.partition(b"\n")
+    assert (out, notice, code) == (b"out\n", b"runlake: the output is not archived: ImportError: damaged", 3)
+    assert copied == bytes(3_000_000)
     assert not server.runs
 
 

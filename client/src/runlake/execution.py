@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import threading
 import time
@@ -10,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING
 
 from runlake.outcomes import CANCELLED, FAILED, SUCCEEDED, RunEnd
-from runlake.supervision import END_S, Supervisor
+from runlake.supervision import END_S, PIPE_BYTES, Supervisor
 from runlake_signals import ENDING
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class _Execution:
     def begin(self, connect: Callable[[], RunlogHandler]) -> None:
         """Begin the log. The handler also gets what the supervisor's thread reported before."""
         try:
+            from runlake import outputs  # noqa: F401 the outputs are archived by it
+
             handler = connect()
             handler.mask.build()
         except Exception as error:  # as of a damaged installation: the command has begun, and its output is worth more
@@ -84,10 +87,11 @@ class _Execution:
 
     def copy(self, sources: Sequence[int], destinations: Sequence[IO[bytes] | None]) -> None:
         """Copy and archive the outputs until their ends."""
-        from runlake.masking import StreamMask
+        if self._handler is None:
+            return _copy(dict(zip(sources, destinations)), self._supervisor.stopped)
         from runlake.outputs import Output, archive_outputs
 
-        masks = [self._handler.mask.stream() if self._handler else StreamMask(None) for _ in sources]
+        masks = [self._handler.mask.stream() for _ in sources]
         archive_outputs(list(map(Output, sources, destinations, masks)), self._write, self._supervisor.stopped)
 
     def record_end(self, code: int) -> None:
@@ -150,6 +154,24 @@ class _Execution:
         if self._handler is not None:
             self._handler.finish(self._patience_s, while_moving=True, end=end, report_wait=True)
         return end
+
+
+def _copy(outputs: dict[int, IO[bytes] | None], stopped: int) -> None:
+    """Copy outputs until their ends, or until ``stopped`` is readable; what was written before is read. Imports nothing, since an import failed."""
+    is_stopped = False
+    while outputs and not is_stopped:
+        ready = select.select([*outputs, stopped], (), ())[0]
+        is_stopped = stopped in ready
+        for source in outputs.keys() & ready:
+            data, destination = os.read(source, PIPE_BYTES), outputs[source]
+            if not data:
+                del outputs[source]
+            elif destination is not None:
+                try:
+                    destination.write(data)
+                    destination.flush()
+                except OSError:  # its reader has ended
+                    outputs[source] = None
 
 
 def _end_of(code: int, supervisor: Supervisor, on_term: str) -> RunEnd:

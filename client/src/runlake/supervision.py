@@ -20,8 +20,8 @@ END_S = 5.0
 """Seconds from a signal that ends the command, or from the command's end after it, to the end of ``runlake exec``; Docker kills after 10."""
 _SET_PIPE_SIZE = 1031  # F_SETPIPE_SZ of Linux: Python names it since 3.10
 _ONCE_S = 0.1
-_PIPE_BYTES = 1024 * 1024
-"""Of an output: fewer switches between the command and this process than with the usual 64 KiB."""
+PIPE_BYTES = 1024 * 1024
+"""An output's pipe holds so much at most: fewer switches between the command and this process than with the usual 64 KiB."""
 _RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)  # the interpreter ignores them
 _WAKE = signal.SIGURG  # sent to the thread alone, by this process alone
 
@@ -177,7 +177,7 @@ def _pipe() -> tuple[int, int]:
     try:
         if sys.platform == "linux":
             with suppress(OSError):  # beyond the user's limit
-                fcntl.fcntl(end, _SET_PIPE_SIZE, _PIPE_BYTES)
+                fcntl.fcntl(end, _SET_PIPE_SIZE, PIPE_BYTES)
         return source, fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3)
     finally:
         os.close(end)
