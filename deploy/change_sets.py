@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -74,8 +74,12 @@ class Stacks:
         return {row["OutputKey"]: row["OutputValue"] for row in (described or {}).get("Outputs", ())}
 
     def propose(self, stage: Stage, uploaded: Uploaded, overrides: Mapping[str, str]) -> ChangeSet:
-        """Create a change set for a stage. Raises DeployError, and leaves no change set then."""
+        """Create a change set for a stage. Raises DeployError, and leaves no change set then; also for a stack that no stage has deployed."""
         there = self.find(stage.stack)
+        if there and not set(uploaded.values) <= _names_of_parameters(there):  # the change set would delete all that it has
+            raise DeployError(
+                f"no stage of Runlake has deployed this stack; choose another name in the stage file stack={stage.stack}"
+            )
         if there and there["StackStatus"] == "ROLLBACK_COMPLETE":
             raise DeployError(
                 f"its first deployment was rolled back: run make destroy for it, then deploy again stack={stage.stack}"
@@ -87,13 +91,18 @@ class Stacks:
             raise DeployError(f"leave it out, each deployment sets it itself: {', '.join(set_here)}")
         values = {**chosen, **uploaded.values}
         id_ = self._create(stage, uploaded, _parameters(values, there, uploaded.parameters), is_new=there is None)
-        return ChangeSet(id_, stage.stack, there is None, self._wait_until_made(id_, stage.stack))
+        proposed = ChangeSet(id_, stage.stack, there is None)
+        try:
+            return replace(proposed, lines=self._wait_until_made(id_, stage.stack))
+        except BaseException:
+            self.discard(proposed)
+            raise
 
     def discard(self, proposed: ChangeSet) -> None:
-        """Delete a change set, and the empty stack that CloudFormation created for it."""
+        """Delete a change set, and the stack that CloudFormation created for it, unless another deployment has filled it meanwhile."""
         with suppress(ClientError):  # an empty change set may be deleted already
             self._client.delete_change_set(ChangeSetName=proposed.id, StackName=proposed.stack)
-        if proposed.is_new:
+        if proposed.is_new and self._state(proposed.stack) in _UNMADE:
             self._client.delete_stack(StackName=proposed.stack)
 
     def execute(self, proposed: ChangeSet) -> None:
@@ -170,11 +179,15 @@ class Stacks:
 
 
 def _parameters(values: Mapping[str, str], there: Mapping[str, Any] | None, known: frozenset[str]) -> list[dict[str, Any]]:
-    had = {row["ParameterKey"] for row in there.get("Parameters", ())} if there else set()
+    had = _names_of_parameters(there) if there else frozenset()
     unchanged = sorted((had & known) - set(values))
     return [{"ParameterKey": name, "ParameterValue": value} for name, value in sorted(values.items())] + [
         {"ParameterKey": name, "UsePreviousValue": True} for name in unchanged
     ]
+
+
+def _names_of_parameters(stack: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(row["ParameterKey"] for row in stack.get("Parameters", ()))
 
 
 def _pauses() -> Iterator[None]:

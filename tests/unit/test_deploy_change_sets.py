@@ -41,6 +41,11 @@ def cloudformation(stack: dict[str, Any] | None, changes: list[dict[str, Any]], 
     return client
 
 
+def show_stack(client: Mock, status: str) -> None:
+    client.describe_stacks.side_effect = None
+    client.describe_stacks.return_value = {"Stacks": [THERE | {"StackStatus": status}]}
+
+
 def test_what_is_not_said_stays_as_it_is_and_what_the_template_has_no_more_is_not_sent() -> None:
     client = cloudformation(THERE, [change("Table", "True"), change("Bucket", "Conditional")])
     proposed = Stacks(client).propose(STAGE, UPLOADED, {"B": "2"})
@@ -64,9 +69,34 @@ def test_a_new_stack_is_made_and_a_proposal_for_it_thrown_away_leaves_no_shell()
     proposed = Stacks(client).propose(STAGE, UPLOADED, {})
     request = client.create_change_set.call_args.kwargs
     assert proposed.is_new and request["ChangeSetType"] == "CREATE"
+    show_stack(client, "REVIEW_IN_PROGRESS")
     Stacks(client).discard(proposed)
     client.delete_change_set.assert_called_once_with(ChangeSetName="cs", StackName="s")
     client.delete_stack.assert_called_once_with(StackName="s")
+
+
+@pytest.mark.parametrize("status", ["CREATE_IN_PROGRESS", "CREATE_COMPLETE"])
+def test_discarded_proposal_keeps_stack_that_another_deployer_made(status: str) -> None:
+    client = cloudformation(None, [change("Table")])
+    proposed = Stacks(client).propose(STAGE, UPLOADED, {})
+    show_stack(client, status)
+    Stacks(client).discard(proposed)
+    client.delete_stack.assert_not_called()
+
+
+def test_rejected_change_set_is_discarded() -> None:
+    client = cloudformation(THERE | {"StackStatus": "REVIEW_IN_PROGRESS"}, [], Status="FAILED", StatusReason="Circular dependency")
+    with pytest.raises(DeployError, match="Circular dependency"):
+        Stacks(client).propose(STAGE, UPLOADED, {})
+    client.delete_change_set.assert_called_once_with(ChangeSetName="cs", StackName="s")
+    client.delete_stack.assert_called_once_with(StackName="s")
+
+
+def test_stack_of_another_application_is_not_updated() -> None:
+    client = cloudformation(THERE | {"Parameters": [{"ParameterKey": "A"}]}, [])
+    with pytest.raises(DeployError, match="no stage of Runlake has deployed this stack"):
+        Stacks(client).propose(STAGE, UPLOADED, {})
+    client.create_change_set.assert_not_called()
 
 
 def test_a_proposal_for_a_stack_that_is_there_is_thrown_away_and_the_stack_stays() -> None:
