@@ -4,9 +4,9 @@ its values are the caller's."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from string import Template
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -58,6 +58,8 @@ def read_stage(name: str, account: str, region: str) -> Stage:
     except FileNotFoundError:
         known = ", ".join(sorted(each.stem for each in FOLDER.glob("*.json")))
         raise DeployError(f"no such stage, known stages are {known}: stage={name}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DeployError(f"the stage file cannot be read as UTF-8: {error} file={path}") from None
     except ValidationError as error:
         first = error.errors()[0]
         raise DeployError(f"{first['msg']}: file={path} field={'.'.join(map(str, first['loc']))}") from None
@@ -74,7 +76,7 @@ def assignments(texts: Sequence[str]) -> dict[str, str]:
 
 def _filled(value: Any, known: Mapping[str, str]) -> Any:
     if isinstance(value, str):
-        return Template(value).safe_substitute(known)
+        return re.sub(r"\$\{(\w+)\}", lambda found: known.get(found[1], found[0]), value)
     if isinstance(value, dict):
         return {name: _filled(each, known) for name, each in value.items()}
     return value

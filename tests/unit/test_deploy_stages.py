@@ -18,8 +18,10 @@ def written(folder: Path, **fields: object) -> str:
 
 
 def test_account_and_region_are_filled_in(tmp_path: Path) -> None:
-    stage = read_stage(written(tmp_path, parameters={"BucketName": "logs-${account}-${region}", "Other": "$5"}), "123", "eu-1")
-    assert stage.parameters == {"BucketName": "logs-123-eu-1", "Other": "$5"}
+    stage = read_stage(
+        written(tmp_path, parameters={"BucketName": "logs-${account}-${region}", "Other": "$5 $$ $account ${x}"}), "123", "eu-1"
+    )
+    assert stage.parameters == {"BucketName": "logs-123-eu-1", "Other": "$5 $$ $account ${x}"}
     assert stage.artifacts == "runlake-artifacts-123-eu-1"
 
 
@@ -54,6 +56,14 @@ def test_the_stages_that_are_there_can_be_read(path: Path) -> None:
 def test_a_word_that_is_wrong_is_named(tmp_path: Path, fields: dict[str, object], says: str) -> None:
     with pytest.raises(DeployError, match=says):
         read_stage(written(tmp_path, **fields), "1", "r")
+
+
+def test_unreadable_stage_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "utf-16.json").write_bytes(b"\xff\xfe{\0}\0")
+    (tmp_path / "folder.json").mkdir()
+    for path in map(str, tmp_path.iterdir()):
+        with pytest.raises(DeployError, match=f"cannot be read.*file={path}"):
+            read_stage(path, "1", "r")
 
 
 def test_a_stage_that_is_not_there_is_told_with_those_that_are() -> None:
