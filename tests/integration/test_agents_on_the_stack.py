@@ -280,10 +280,8 @@ def connected(port: int) -> socket.socket:
 @pytest.mark.behavior("syslog-ng can send logs to a deployed stack.")
 @pytest.mark.parametrize("form", FORMS)
 def test_syslog_ngs_http_destination(stack: Stack, fqn: str, tmp_path: Path, form: str) -> None:
-    port, changes = (
-        free_port(),
-        [("https://.*(?=/v1/)", stack.api_url), ("hosts.web-1", fqn), (r"retries\(", "timeout(60) retries(")],
-    )
+    port = free_port()
+    changes = [("https://.*(?=/v1/)", stack.api_url), ("hosts.web-1", fqn), (r"retries\(", "timeout(60) retries(")]
     destination = reduce(lambda text, change: re.sub(*change, text), [*changes, *FORMS[form]], DESTINATION)
     with syslog_ng(tmp_path, port, destination):
         with connected(port) as sender:
