@@ -120,10 +120,11 @@ def test_a_big_output_arrives_whole_in_little_memory(server: FakeServer, tmp_pat
     assert int(done.stderr.split()[-1]) < 120 * 1024  # KiB
 
 
-def test_a_command_that_is_not_there(server: FakeServer, tmp_path: Path) -> None:
-    _, _, code = ran(server, tmp_path, "no-such-command")
-    assert code == 127
-    assert server.runs["p", "r"].lines == [b"[runlake] no-such-command could not be started: No such file or directory"]
+@pytest.mark.parametrize(("command", "name"), [("no-such-command", "no-such-command"), ("", "''"), ("./\udcff", "./\ufffd")])
+def test_a_command_that_is_not_there(command: str, name: str, server: FakeServer, tmp_path: Path) -> None:
+    _, err, code = ran(server, tmp_path, command)
+    assert code == 127 and err.decode() == f"runlake: {name} could not be started: No such file or directory\n"
+    assert server.runs["p", "r"].lines == [f"[runlake] {name} could not be started: No such file or directory".encode()]
 
 
 def test_without_the_server_the_command_runs_all_the_same_and_its_lines_are_drained_later(

@@ -110,7 +110,8 @@ class _Execution:
 
     def not_started(self, command: Sequence[str], error: OSError) -> tuple[int, RunEnd]:
         """Write why the command does not run, and close the run. Returns the exit code and the outcome."""
-        message = f"{command[0]} could not be started: {error.strerror}"
+        name = os.fsencode(command[0]).decode(errors="replace") or "''"
+        message = f"{name} could not be started: {error.strerror}"
         self._is_read = True
         self._write(f"[runlake] {message}\n".encode())
         self._report(message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import select
@@ -79,6 +80,8 @@ class Supervisor:
         signal.signal(_WAKE, lambda number, frame: None)  # without a handler, macOS drops it
         out, err = _pipe(), _pipe()
         try:
+            if not command[0]:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))  # for which Python raises ValueError
             self._pid = os.posix_spawnp(
                 command[0],
                 list(command),
