@@ -60,6 +60,7 @@ def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
         "METHOD",
         "START_METHOD",
         "START_ZONE",
+        "START_HEARTBEAT_S",
     ):
         monkeypatch.delenv(f"RUNLAKE_{name}", raising=False)
 

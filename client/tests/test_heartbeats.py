@@ -166,6 +166,19 @@ def test_exec_promises_what_is_set(
     assert [each.get("heartbeatS") for each in server.starts] == [promised]
 
 
+@pytest.mark.parametrize("heartbeat_s", [0, 60])
+def test_command_that_reports_its_start_before_exec_promises_the_same(
+    heartbeat_s: int, server: FakeServer, settings: Settings, pace: Pace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_exec = Start.now(RunName("p", "r"), "./load.sh", heartbeat_s=heartbeat_s)
+    for name, value in of_exec.environment(RunName("p", "r")).items():
+        monkeypatch.setenv(name, value)
+    handler = RunlogHandler("p", "r", settings=settings, pace=pace)
+    handler.write("one\n")
+    handler.close()
+    assert [start.get("heartbeatS", 0) for start in server.starts] == [heartbeat_s] and not server.heartbeats
+
+
 def test_start_that_waited_on_disk_promises_none() -> None:
     start = Start.now(RunName("p", "r"), "./load.sh", heartbeat_s=300)
     assert start.body()["heartbeatS"] == 300

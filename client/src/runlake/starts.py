@@ -22,7 +22,7 @@ MAX_MOVES = 20
 """How many attempts one writer tries, before its lines are left on disk: another process closes them all."""
 MAX_AGE_MS = 10 * 366 * 86_400_000
 """Of a start: the archive accepts none that is older."""
-_HOST_CHARS, _COMMAND_CHARS, _START_CHARS = 255, 2_000, 200
+_HOST_CHARS, _COMMAND_CHARS, _START_CHARS, _HEARTBEAT_DIGITS = 255, 2_000, 200, 5
 _FQN, _RUN_ID, _START, _ATTEMPT = "RUNLAKE_FQN", "RUNLAKE_RUN_ID", "RUNLAKE_START", "RUNLAKE_ATTEMPT"
 _START_ATTEMPT = "RUNLAKE_START_ATTEMPT"
 """The attempt of the start in RUNLAKE_START. RUNLAKE_ATTEMPT would also apply to other runs that the command starts, so it is empty there."""
@@ -30,6 +30,8 @@ _START_METHOD = "RUNLAKE_START_METHOD"
 """The logging method of the start in RUNLAKE_START. Other runs of the command have that of their own settings."""
 _START_ZONE = "RUNLAKE_START_ZONE"
 """The zone of the start in RUNLAKE_START."""
+_START_HEARTBEAT = "RUNLAKE_START_HEARTBEAT_S"
+"""The interval of the heartbeats that ``exec`` sends: the archive keeps the promise of who reports the start first, which may be the command."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class Start:
         asked = _attempt_of_environment(_START_ATTEMPT if inherited else _ATTEMPT)
         number = asked if attempt is None or inherited else checked_attempt(attempt)
         start_id = inherited or new_start_id()
+        heartbeat_s = heartbeat_s or (_heartbeat_of_exec() if inherited else 0)
         return cls(start_id, command, host, _now_ms(), number, is_joining, heartbeat_s, time.monotonic(), method)
 
     def again(self, heartbeat_s: int = 0) -> Start:
@@ -89,6 +92,7 @@ class Start:
         without one in the run's lines."""
         number = "" if self.attempt is None else str(self.attempt)
         of_start = {_START: self.start_id, _START_ATTEMPT: number, _START_METHOD: self.method, _START_ZONE: zone}
+        of_start[_START_HEARTBEAT] = str(self.heartbeat_s)
         return environment_of(run) | of_start | {_ATTEMPT: ""}
 
     def facts(self) -> dict[str, Any]:
@@ -157,6 +161,11 @@ def inherited_method(run: RunName) -> str | None:
 def inherited_zone(run: RunName) -> str:
     """The zone of the start that ``runlake exec`` passes on for this run; empty: it states none, or this process is not its command."""
     return os.environ.get(_START_ZONE, "") if inherited_start_id(run) else ""
+
+
+def _heartbeat_of_exec() -> int:
+    text = os.environ.get(_START_HEARTBEAT, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _HEARTBEAT_DIGITS else 0
 
 
 def new_start_id() -> str:
