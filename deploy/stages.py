@@ -76,7 +76,7 @@ def assignments(texts: Sequence[str]) -> dict[str, str]:
 
 def _filled(value: Any, known: Mapping[str, str]) -> Any:
     if isinstance(value, str):
-        return re.sub(r"\$\{(\w+)\}", lambda found: known.get(found[1], found[0]), value)
+        return re.sub(r"\$\{(\w+)\}", lambda name: known.get(name[1], name[0]), value)
     if isinstance(value, dict):
         return {name: _filled(each, known) for name, each in value.items()}
     return value
