@@ -536,6 +536,9 @@ def test_errors_tell_what_to_do_next(filled: FakeServer) -> None:
     assert "the pipeline has no runs" in call(filled, "tail", "somebody").stderr
     filled.token = "secret"
     assert "next: log in" in call(filled, "runs").stderr
+    filled.token = None
+    filled.replacement, filled.replacement_status = b'{"code": 503, "message": "the policy cannot be read"}', 503
+    assert "next: ask the operator" in call(filled, "runs").stderr
     filled.down()
     assert "next: is the server up" in call(filled, "runs").stderr
     assert "--url, RUNLAKE_URL, or url in" in CliRunner().invoke(runlake, ["runs"]).stderr

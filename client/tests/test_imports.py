@@ -104,7 +104,7 @@ def test_only_the_output_module_writes_to_the_terminal() -> None:
     # These write streams, not text: copied prints, the output of ``exec``, and stdout after a closed pipe; the process one fixed line.
     assert {path: names for path, names in writes.items() if names} == {
         "runs.py": {"sys.stdout", "sys.stderr"}, "commands/running.py": {"sys.stdout", "sys.stderr"}, "__main__.py": {"sys.stdout"},
-        "runlake_signals.py": {"sys.stdout", "sys.stderr"},
+        "runlake_signals.py": {"sys.stdout", "sys.stderr"}, "runlake_command.py": {"sys.stderr"},
     }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import runlake_command
 from client.tests.fake_server import FakeServer
 from runlake import Mask, SettingsError, targets
 from runlake.masking import MARK
@@ -35,6 +36,17 @@ def test_client_needs_nothing_newer_than_3_9() -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance" and isinstance(node.args[1], ast.BinOp)
     }
     assert not unions
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["runs"], 2), (["exec", "p", "--", "true"], 125)])
+def test_older_python_is_refused_in_a_line(
+    arguments: list[str], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.version_info", (3, 8, 18))
+    monkeypatch.setattr("sys.argv", ["runlake.pyz", *arguments])
+    with pytest.raises(SystemExit) as caught:
+        runlake_command.main()
+    assert caught.value.code == code and capsys.readouterr().err.startswith("runlake: Python 3.8 is too old\nnext: ")
 
 
 _EXIT_CODES: dict[tuple[str, ...], int] = {

@@ -316,13 +316,14 @@ def test_refusal_of_another_server_is_one_of_the_address(keys: None) -> None:
         assert isinstance(archive.located(caught.value), AddressError)
 
 
-def test_unsigned_request_names_the_option(server: FakeServer) -> None:
-    server.replacement, server.replacement_status = (
-        b'{"code": 404, "message": "no such path; or no signature, where one is asked for"}',
-        404,
-    )
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [(404, "no such path; or no signature, where one is asked for"), (403, "Missing Authentication Token")],
+)
+def test_unsigned_request_names_the_option(status: int, message: str, server: FakeServer) -> None:
+    server.replacement, server.replacement_status = json.dumps({"message": message}).encode(), status
     server.is_foreign = True
-    with Archive(server.url) as archive, pytest.raises(NotFoundError) as caught:
+    with Archive(server.url) as archive, pytest.raises((NotFoundError, AccessError)) as caught:
         archive.newest_run("p")
     with Archive(server.url) as archive:
         error = archive.located(caught.value)
@@ -530,7 +531,7 @@ def test_source_that_refuses_or_is_away(
 
 def test_missing_extra_is_one_line(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "botocore.session", None)
-    assert called(server, {}, "runs").stderr.splitlines()[1] == "next: run `pip install 'runlake-client[aws]'`"
+    assert called(server, {}, "runs").stderr.splitlines()[1] == "next: run `pip install botocore`, with the Python of this command"
 
 
 def test_lines_without_credentials_wait_for_a_signed_drain(

@@ -61,6 +61,7 @@ _CREDENTIALS = {
 }
 """The next steps after refusals that no request with these credentials escapes, whatever it stores."""
 _TRY_AGAIN = frozenset({408, 425, 429})
+_OF_THE_OPERATOR = ("the policy cannot be read", "the issuer's keys cannot be read")
 Json = dict[str, Any]
 _Piece = TypeVar("_Piece", str, bytes)
 _thread_state = threading.local()
@@ -618,7 +619,12 @@ class Archive:
         if status in _CREDENTIALS:
             return AccessError(status, message, next_step=_CREDENTIALS[status])
         if status < 400 or status >= 500 or status in _TRY_AGAIN:  # redirects come from a proxy
-            return UnavailableError(f"{message} status={status}", _seconds(response.headers.get("retry-after")))
+            error = UnavailableError(f"{message} status={status}", _seconds(response.headers.get("retry-after")))
+            if message.endswith(_OF_THE_OPERATOR):
+                error.next_step = (
+                    "ask the operator: the API's log says why; the policy is the SSM parameter named by PolicyParameter"
+                )
+            return error
         return {404: NotFoundError, 409: RunClosedError, 410: RunDeletedError}.get(status, RefusedError)(status, message)
 
 
@@ -727,7 +733,10 @@ def _seconds(text: str | None) -> float:
 
 
 def _advice_to_sign(message: str) -> str | None:
-    """The next step if a stage refused a request since it has no signature; None for other refusals."""
+    """The next step if a request was refused since it has no signature; None for other refusals. API Gateway gives the same answer for a path
+    without a stage."""
+    if "Missing Authentication Token" in message:
+        return f"{AddressError.next_step}; or sign the requests: --auth iam, RUNLAKE_AUTH=iam"
     return "sign the requests: --auth iam, or RUNLAKE_AUTH=iam" if "no signature" in message else None
 
 

@@ -98,7 +98,7 @@ def import_for_requests() -> None:
     except ImportError as error:
         raise SettingsError(
             f"requests to this address are signed with AWS credentials, which needs botocore: {error}",
-            next_step="run `pip install 'runlake-client[aws]'`",
+            next_step="run `pip install botocore`, with the Python of this command",
         ) from error
 
 

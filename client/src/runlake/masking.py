@@ -59,7 +59,7 @@ class Mask:
         return (
             ""
             if HAS_AUTOMATON
-            else "tokens are not masked by their vendors' formats before they are sent: pip install ahocorasick-rs"
+            else "tokens of vendors' formats in lines are masked by the archive alone: by the client too after pip install ahocorasick-rs"
         )
 
     def bytes(self, data: bytes) -> bytes:
