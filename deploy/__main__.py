@@ -138,7 +138,13 @@ def _destroy(arguments: argparse.Namespace) -> int:
 
 def _smoke(arguments: argparse.Namespace) -> int:
     token = os.environ.get("TOKEN", "")  # no argument: other users of the machine can see those
-    return 0 if Smoke(arguments.url, token, _say).run() else 1
+    if Smoke(arguments.url, token, _say).run():
+        return 0
+    if not token:
+        _say(
+            "no TOKEN was sent; an API with authentication asks for one that may logs:write, logs:read, archive:write and archive:read"
+        )
+    return 1
 
 
 def _typed(question: str) -> str:

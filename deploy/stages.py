@@ -57,7 +57,7 @@ def read_stage(name: str, account: str, region: str) -> Stage:
         stage = Stage.model_validate_json(path.read_text())
     except FileNotFoundError:
         known = ", ".join(sorted(each.stem for each in FOLDER.glob("*.json")))
-        raise DeployError(f"no such stage, known stages are {known}: stage={name}") from None
+        raise DeployError(f"no such stage, known stages are {known}; for another one write {path}: stage={name}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise DeployError(f"the stage file cannot be read as UTF-8: {error} file={path}") from None
     except ValidationError as error:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from email.message import Message
 
 import pytest
 
 from deploy.__main__ import _account, main
 from deploy.errors import DeployError
-from deploy.smoke import Smoke
+from deploy.smoke import Response, Smoke
 
 
 @pytest.mark.parametrize(
@@ -49,6 +50,16 @@ def test_smoke_test_that_wrote_nothing_names_no_leftovers(monkeypatch: pytest.Mo
     printed: list[str] = []
     assert not Smoke("https://nobody.example/api", "", printed.append).run()
     assert printed and not [line for line in printed if "remaining until" in line]
+
+
+@pytest.mark.parametrize("token", ["", "secret"])
+def test_failed_smoke_test_says_that_it_had_no_token(
+    token: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TOKEN", token)
+    monkeypatch.setattr("deploy.smoke._ask", lambda *_: Response(401, b"", Message()))
+    assert main(["smoke", "--url", "https://nobody.example/api"]) == 1
+    assert ("no TOKEN was sent" in capsys.readouterr().out) == (not token)
 
 
 @pytest.mark.parametrize("command", ["deploy", "diff", "destroy"])
