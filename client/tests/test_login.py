@@ -93,6 +93,9 @@ def test_login_in_the_browser_is_used_renewed_and_forgotten(place: Path, openid:
     shown = json.loads(call("whoami", "--json").stdout)
     assert (shown["person"], shown["subject"], shown["accepted"], shown["renewed"]) == ("ann@example.com", "ann", "yes", "yes")
     alter(place, ends_s=1.0)
+    ended = stored(place)["tokens"]["access_token"]
+    assert call("whoami", "--token").stdout.strip() == stored(place)["tokens"]["access_token"] != ended
+    alter(place, ends_s=1.0)
     assert call("cat", "p", "r").output == "one\n", "renewed before it ends"
     openid.tokens({"grant_type": "refresh_token", "refresh_token": stored(place)["tokens"]["refresh_token"], "client_id": "cli"})
     alter(place, refresh_token=next(iter(openid._refresh_tokens)))
@@ -101,8 +104,8 @@ def test_login_in_the_browser_is_used_renewed_and_forgotten(place: Path, openid:
     result = call("logout")
     assert [each["token"] for each in openid.requests("/revoke")] == [secret["refresh_token"]]
     assert result.exit_code == 0 and not list(place.glob("*.json"))
-    refused = call("whoami")
-    assert refused.exit_code == 2 and "next: log in with `runlake login`" in refused.stderr
+    for refused in (call("whoami"), call("whoami", "--token")):
+        assert (refused.exit_code, refused.stdout) == (2, "") and "next: log in with `runlake login`" in refused.stderr
     assert call("logout").stderr == f"runlake: nobody was logged in for {server.url}\n"
     assert not any(each["token"] in result.output for each in openid.requests("/revoke"))
 
@@ -509,6 +512,7 @@ def test_server_without_logins_and_address_without_encryption(place: Path, openi
     result = call("--url", "http://logs.example.com/api", "login")
     assert "the server's address is not https://" in result.stderr and result.exit_code == 2
     assert "signed with AWS credentials" in call("--auth", "iam", "login").stderr
+    assert "without a token" in call("--auth", "iam", "whoami", "--token").stderr
     server.login = None
     assert "people do not log in at this server" in call("login").stderr
     assert openid.asked == []

@@ -31,16 +31,40 @@ _TICK = {
     "time": "2026-01-01T00:00:00Z", "region": "us-east-1", "resources": [], "detail": {},
 }  # fmt: skip
 
-# A writer process that uses only the standard library: 50 batches, one in flight, with cookies.
-WRITER = """
-import json, sys
+# A process of writers, a thread for each name, that uses only the standard library: one batch in flight, with cookies. The first request
+# asks for a position, so that all others may be repeated while the archive is busy (503).
+WRITERS = """
+import json, sys, threading, time
+from urllib.error import HTTPError
 from urllib.request import HTTPCookieProcessor, Request, build_opener
-url, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-opener = build_opener(HTTPCookieProcessor())
-for number in range(count):
-    body = json.dumps({"logs": f"{name} {number} a\\n{name} {number} b\\n", "connectorId": name}).encode()
-    with opener.open(Request(url, body, {"Content-Type": "application/json"}), timeout=300) as answer:
-        answer.read()
+
+url, count, names = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+done = []
+
+def post(opener, logs, name):
+    body = json.dumps({"logs": logs, "connectorId": name}).encode()
+    for pause_s in (0.5, 1, 2, 4, 8, None):
+        try:
+            with opener.open(Request(url, body, {"Content-Type": "application/json"}), timeout=300) as answer:
+                return answer.read()
+        except HTTPError as error:
+            if error.code != 503 or pause_s is None:
+                raise
+            time.sleep(pause_s)
+
+def write(name):
+    opener = build_opener(HTTPCookieProcessor())
+    post(opener, "", name)
+    for number in range(count):
+        post(opener, f"{name} {number} a\\n{name} {number} b\\n", name)
+    done.append(name)
+
+threads = [threading.Thread(target=write, args=(name,)) for name in names]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+sys.exit(0 if len(done) == len(names) else 1)
 """
 
 
@@ -115,26 +139,13 @@ def check_writers(lines: list[str], writers: dict[str, int]) -> None:
 
 def test_behaviour_02_four_processes_of_fifty_and_five_threads_of_ten_on_one_run(stack: Stack, run_id: str) -> None:
     url = url_of(stack, "svc.crowd", run_id)
-    command = [sys.executable, "-c", WRITER, url]
-    processes = [subprocess.Popen([*command, f"process-{number}", "50"], stderr=subprocess.PIPE) for number in range(4)]
-
-    def work(name: str) -> None:
-        opener = build_opener(HTTPCookieProcessor())
-        for number in range(10):
-            body = f"{name} {number} a\n{name} {number} b\n".encode()
-            with opener.open(Request(url, body, {"Content-Type": "text/plain"}), timeout=PATIENCE_S) as answer:
-                answer.read()
-
-    threads = [threading.Thread(target=work, args=(f"thread-{number}",)) for number in range(5)]
-    for thread in threads:
-        thread.start()
+    alone, together = [f"process-{number}" for number in range(4)], [f"thread-{number}" for number in range(5)]
+    commands = [["50", name] for name in alone] + [["10", *together]]
+    processes = [subprocess.Popen([sys.executable, "-c", WRITERS, url, *each], stderr=subprocess.PIPE) for each in commands]
     invoke(stack, "compact")
-    for thread in threads:
-        thread.join()
-    for process in processes:
-        _, errors = process.communicate(timeout=COMMAND_S)
-        assert process.returncode == 0, errors.decode()[-1000:]
-    writers = {f"process-{number}": 50 for number in range(4)} | {f"thread-{number}": 10 for number in range(5)}
+    errors = [process.communicate(timeout=COMMAND_S)[1].decode()[-1000:] for process in processes]
+    assert [process.returncode for process in processes] == [0] * len(processes), errors
+    writers = dict.fromkeys(alone, 50) | dict.fromkeys(together, 10)
     check_writers(read_lines(url), writers)
     assert send(url + "/close")[0] == 200
     check_writers(read_lines(url), writers)

@@ -77,12 +77,22 @@ def logout(session: Session) -> None:
 
 
 @click.command()
+@click.option("--token", "is_for_program", is_flag=True, help="Print the token alone, renewed if necessary, for another program.")
 @json_option
 @pass_session
-def whoami(session: Session, as_json: bool) -> None:
-    """Show who the server takes you for: issuer, subject and end of the token, where it is from, and whether the server accepts it."""
+def whoami(session: Session, is_for_program: bool, as_json: bool) -> None:
+    """Show who the server takes you for: issuer, subject and end of the token, where it is from, and whether the server accepts it.
+
+    \b
+    Examples:
+      runlake whoami
+      make smoke URL=https://logs.example.com/api TOKEN="$(runlake whoami --token)"
+    """
     settings = session.settings()
     url = settings.required_url()
+    if is_for_program:
+        show_text(_token_of(settings, url))
+        return
     rows: dict[str, Any] = {"server": public_url(url)}
     origin = settings.token_form
     if settings.signer(url):
@@ -113,6 +123,18 @@ def whoami(session: Session, as_json: bool) -> None:
         show_json(shown)
     else:
         show_rows(("", ""), list(shown.items()))
+
+
+def _token_of(settings: Settings, url: str) -> str:
+    if settings.signer(url):
+        raise SettingsError(
+            f"requests to this address are signed with AWS credentials, without a token url={public_url(url)}",
+            next_step="choose a profile with the address of the page",
+        )
+    token = settings.token_for(url).value()
+    if token is None:
+        raise AccessError(401, "there is no token", next_step="log in with `runlake login`, or set a token")
+    return token
 
 
 def _file_of(settings: Settings) -> LoginFile:
