@@ -129,6 +129,7 @@ TO_MORE_RIGHTS = {
     "another boundary": Need("iam:PutRolePermissionsBoundary", ROLE, ANY_BOUNDARY),
     "no boundary": Need("iam:DeleteRolePermissionsBoundary", ROLE, ("iam:PermissionsBoundary", BOUNDARY)),
     "a policy for a role that has no boundary": Need("iam:PutRolePolicy", ROLE),
+    "a policy for a role of others": Need("iam:PutRolePolicy", FOREIGN, ("iam:PermissionsBoundary", BOUNDARY)),
     "the boundary itself": Need("iam:CreatePolicyVersion", BOUNDARY),
     "one's own policies": Need("iam:CreatePolicyVersion", f"arn:aws:iam::{ACCOUNT}:policy/runlake.stack.{STACK}"),
     "the default version of the boundary": Need("iam:SetDefaultPolicyVersion", BOUNDARY),
