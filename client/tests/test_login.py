@@ -164,7 +164,7 @@ def test_login_on_another_device(
     refusals: list[str], waits: list[float], said: str, place: Path, openid: OpenId, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
-    monkeypatch.setattr("runlake.openid.time.sleep", slept.append)
+    monkeypatch.setattr("runlake.openid.sleep", slept.append)
     openid.refusals = refusals
     result = call("login", "--device")
     assert f"Open {openid.url}/activate on any device, and enter the code ABCD-EFGH\n" in result.stdout
@@ -186,7 +186,7 @@ def test_login_on_another_device(
 def test_hostile_device_code_logs_nobody_in(
     device: dict[str, Any], place: Path, openid: OpenId, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runlake.openid.time.sleep", lambda _: pytest.fail("it waits"))
+    monkeypatch.setattr("runlake.openid.sleep", lambda _: pytest.fail("it waits"))
     openid.device = device
     result = call("login", "--device")
     assert result.exit_code == 2 and "\nnext: " in result.stderr and "invalid response" not in result.stderr
@@ -198,7 +198,7 @@ def test_without_display_a_code_is_preferred_and_else_the_address_is_printed(
 ) -> None:
     monkeypatch.setattr(commands, "has_display", lambda: False)
     monkeypatch.setattr(commands, "_WAIT_S", 0.1)
-    monkeypatch.setattr("runlake.openid.time.sleep", lambda _: None)
+    monkeypatch.setattr("runlake.openid.sleep", lambda _: None)
     assert "ABCD-EFGH" in call("login").stdout
     openid.has_device_codes = False
     result = call("login")

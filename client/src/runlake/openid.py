@@ -12,10 +12,10 @@ import hmac
 import json
 import math
 import secrets
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException
+from time import sleep, time
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode, urlsplit
@@ -87,7 +87,7 @@ class DeviceCode:
 class Provider:
     """An issuer, with its metadata. ``clock_s``: seconds since 1970."""
 
-    def __init__(self, config: LoginConfig, clock_s: Callable[[], float] = time.time) -> None:
+    def __init__(self, config: LoginConfig, clock_s: Callable[[], float] = time) -> None:
         """Reads the metadata. Raises LoginError, UnavailableError."""
         self.config, self._clock_s = config, clock_s
         self._check_address(config.issuer)
@@ -115,11 +115,11 @@ class Provider:
         self._check_address(code.address)
         return code
 
-    def tokens_of_device(self, code: DeviceCode, sleep: Callable[[float], None] | None = None) -> Tokens:
+    def tokens_of_device(self, code: DeviceCode) -> Tokens:
         """Wait until the person has confirmed. Raises LoginError if that was refused, or took too long, UnavailableError."""
         interval_s = max(code.interval_s, 1.0)
         while (left_s := code.ends_s - self._clock_s()) > 0:
-            (sleep or time.sleep)(min(interval_s, left_s))
+            sleep(min(interval_s, left_s))
             try:
                 return self._tokens({"grant_type": _DEVICE_GRANT, "device_code": code.code}, nonce="")
             except UnavailableError:
