@@ -25,8 +25,6 @@ OPEN_RUNS, BATCH_EVERY_S, MONTH_S = 10_000, 10, 30 * 86_400
 """A month of runs that log all day."""
 TICK_S, MARKER_EVERY_S = 120, 60
 SILENT_RUNS, HEARTBEATS_S = 1_000, (60, 300, 3600)
-HEARTBEAT_WRITE_UNITS = 3
-"""Write units: the row and its entry in each of two indexes."""
 _PUTS = "S3 PUT, copy, LIST"
 _READS_OF_A_RUN = 3
 """Reads: its row, its lease, its segments."""
@@ -101,10 +99,8 @@ def of_a_month() -> Table:
 
 def of_heartbeats() -> Table:
     """A month of 1,000 runs without lines, by heartbeat interval."""
-    shape = shapes()["1 line"]
-    append = Counter(shape["appended"]["api"])
-    names = ("API requests", "function calls", "function time, GB-seconds", "bytes of own log lines")
-    each = dollars(_chosen(append, names)) / shape["appends"] + dollars({"DynamoDB write units": HEARTBEAT_WRITE_UNITS})
+    counted = json.loads(COUNTS.read_text())["silent"]
+    each = dollars(_sum(counted["sent"])) / counted["heartbeats"]
     rows = []
     for interval_s in HEARTBEATS_S:
         beats = SILENT_RUNS * MONTH_S / interval_s
