@@ -86,7 +86,7 @@ def whoami(session: Session, is_for_program: bool, as_json: bool) -> None:
     \b
     Examples:
       runlake whoami
-      make smoke URL=https://logs.example.com/api TOKEN="$(runlake whoami --token)"
+      make smoke URL=https://logs.example.com TOKEN="$(runlake whoami --token)"
     """
     settings = session.settings()
     url = settings.required_url()
