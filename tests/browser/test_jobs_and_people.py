@@ -6,22 +6,19 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urlsplit
-from urllib.request import Request, urlopen
+from urllib.parse import urlsplit
 
 import pytest
 from botocore.credentials import Credentials
 from playwright.sync_api import Page, expect
 
 from local.emulator import free_port
-from local.state import PATIENCE_S
 from tests.browser.test_login import log_in
 from tests.browser.test_openid_provider import Provider, consent
 from tests.functional.gateway import LOGS
@@ -143,11 +140,7 @@ def stage(provider: Provider) -> Iterator[Stack]:
 @pytest.fixture(scope="module")
 def bot(provider: Provider) -> str:
     """A token of the provider for a program with a secret."""
-    form = {"grant_type": "client_credentials", "resource": "urn:runlake"}
-    secret = b64encode(b"bot:of%20a%20test").decode()
-    request = Request(f"{provider.url}/token", urlencode(form).encode(), {"Authorization": f"Basic {secret}"})
-    with urlopen(request, timeout=PATIENCE_S) as answer:
-        return str(json.load(answer)["access_token"])
+    return provider.token()
 
 
 @pytest.mark.behavior(

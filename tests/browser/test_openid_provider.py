@@ -7,11 +7,13 @@ import os
 import re
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -26,7 +28,9 @@ from local.emulator import free_port
 from tests.browser.fake import FakeRun, FakeServer
 from tests.browser.test_login import log_in, set_end
 from tests.browser.test_viewer import FQN, RUN, address
+from tests.docs.test_identities_page import RECIPES, settings_of, shown, statuses_of
 from tests.functional.gateway import call, installed
+from tests.integration.stacks import PATIENCE_S
 from tests.prerequisites import OIDC, PROJECT, require
 from tests.world import World
 
@@ -39,10 +43,10 @@ _LOGIN = {
 
 
 class Provider:
-    """``page``: where the page is."""
+    """``page``: where the page is. ``claims``: of access tokens, in place of its own; None for none."""
 
-    def __init__(self, page: str) -> None:
-        self.port, self.page, self.world = free_port(), page, World()
+    def __init__(self, page: str, claims: dict[str, Any] | None = None) -> None:
+        self.port, self.page, self.world, self._claims = free_port(), page, World(), claims or {}
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -51,10 +55,22 @@ class Provider:
 
     def start(self) -> None:
         """With new keys, and no memory of earlier logins."""
-        command = ["node", "provider.mjs", str(self.port), self.page]
+        command = ["node", "provider.mjs", str(self.port), self.page, json.dumps(self._claims)]
         folder = PROJECT / "tests" / "oidc"
         self._process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert self._process.stdout and "listening" in self._process.stdout.readline()
+
+    def token(self) -> str:
+        """A token for a program with a secret."""
+        form = urlencode({"grant_type": "client_credentials", "resource": "urn:runlake"}).encode()
+        secret = b64encode(b"bot:of%20a%20test").decode()
+        with urlopen(Request(f"{self.url}/token", form, {"Authorization": f"Basic {secret}"}), timeout=PATIENCE_S) as answer:
+            return str(json.load(answer)["access_token"])
+
+    def keys(self) -> bytes:
+        """The document of its keys."""
+        with urlopen(f"{self.url}/jwks", timeout=PATIENCE_S) as answer:
+            return bytes(answer.read())
 
     def stop(self) -> None:
         assert self._process and self._process.stdout
@@ -78,7 +94,7 @@ def provider(server: FakeServer) -> Iterator[Provider]:
     provider = Provider(server.url)
     trust: dict[str, Any] = {"auth": "jwt", "jwt_issuer": provider.url, "jwt_audience": "runlake", "jwt_claim": "scope"}
     trust |= {"jwt_jwks_url": f"{provider.url}/jwks", "login": json.dumps(_LOGIN)}
-    with installed(World(), keys=lambda: urlopen(f"{provider.url}/jwks", timeout=10).read(), **trust) as world:
+    with installed(World(), keys=provider.keys, **trust) as world:
         server.config, server.accepts = call("GET", "/v1/ui/config").json, is_accepted
         provider.world = world
         provider.start()
@@ -202,3 +218,20 @@ def test_command_logs_in_in_the_browser(page: Page, command: Command) -> None:
         expect(page.locator("body")).to_contain_text("You can close this page")
         assert process.wait(120) == 0
     assert command.called("whoami")[0] == 0
+
+
+@pytest.mark.behavior(
+    "Tokens with the claims of each recipe's vendor, signed by an independent OpenID provider, may do what the recipe says."
+)
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_token_with_the_claims_of_a_recipe(recipe: str) -> None:
+    require(OIDC)
+    parameters, claims = shown(recipe, "JwtIssuer"), {"aud": None} | shown(recipe, "iss")
+    policy = json.dumps(shown(recipe if recipe == "Identity Center" else "Recipes for people", "principals"))
+    provider = Provider("http://127.0.0.1/", claims)
+    provider.start()
+    try:
+        with installed(World(), keys=provider.keys, policy=lambda: policy, **settings_of(parameters)):
+            assert statuses_of(provider.token()) == (200, 403)
+    finally:
+        provider.stop()

@@ -40,13 +40,13 @@ def shown(heading: str, field: str) -> dict[str, Any]:
     return dict(block)
 
 
-def _settings(parameters: dict[str, Any]) -> dict[str, Any]:
+def settings_of(parameters: dict[str, Any]) -> dict[str, Any]:
     """The settings of a stack whose stage file has the parameters."""
     texts = Stage(stack="s", parameters=parameters).parameters
     return {"auth": "jwt"} | {re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower(): texts[name] for name in texts if name != "JobUrl"}
 
 
-def _statuses(token: str) -> tuple[int, int]:
+def statuses_of(token: str) -> tuple[int, int]:
     return get("svc.a/run", headers=bearer(token)).status, post("svc.a/run", '"x"', bearer(token)).status
 
 
@@ -66,8 +66,8 @@ def test_token_of_a_recipe_may_do_what_its_policy_grants(recipe: str) -> None:
         "the ID token": (identity, (401, 401)),
         "of another issuer": ({"iss": claims["iss"] + "x"}, (401, 401)),
     }
-    with installed(World(), keys=issuer.read, policy=lambda: json.dumps(policy), **_settings(parameters)):
-        statuses = {name: _statuses(issuer.token(**claims | change)) for name, (change, _) in expected.items()}
+    with installed(World(), keys=issuer.read, policy=lambda: json.dumps(policy), **settings_of(parameters)):
+        statuses = {name: statuses_of(issuer.token(**claims | change)) for name, (change, _) in expected.items()}
     assert statuses == {name: status for name, (_, status) in expected.items()}
 
 
@@ -80,7 +80,7 @@ def test_parameters_of_a_recipe_are_the_templates_and_its_vendors(recipe: str) -
     pattern_of_issuer, pattern_of_keys = addresses.split()
     assert re.fullmatch(pattern_of_issuer, issuer)
     assert re.fullmatch(pattern_of_keys.replace(r"\1", re.escape(issuer)), keys)
-    with installed(World(), keys=Issuer().read, policy=lambda: "{}", **_settings(parameters)):
+    with installed(World(), keys=Issuer().read, policy=lambda: "{}", **settings_of(parameters)):
         config = handled(event_of("GET", "/v1/ui/config")).json["login"]
     assert (config["issuer"], config["cliRedirect"]) == (issuer, redirect)
     assert shown(recipe, "iss")["iss"] == issuer
