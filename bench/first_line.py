@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures import PROJECT, print_rows, save
-from bench.measure import Measure
+from bench.measure import Measure, Measurement
 from local import control, deploy
 from local.emulator import free_port
 
@@ -83,6 +83,7 @@ def _run(command: list[str], environment: Mapping[str, str]) -> str:
 
 
 _CODE = ("client/src/runlake", "client/pyproject.toml", "chalicelib/routes/function_url.py", "local/job_url.py")
+MEASUREMENT = Measurement("first-line", first_line, _CODE)
 
 
 def main() -> int:
@@ -98,7 +99,7 @@ def main() -> int:
     finally:
         control.down(port)
     if arguments.write:
-        save(rows, "live", "first-line", _CODE)
+        save(rows, "live", MEASUREMENT.name, MEASUREMENT.code)
     return print_rows(rows)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import figures, live, measures, spark
+from bench import figures, first_line, live, measures, spark
 from bench.figures import PROJECT, UncommittedCodeError, digest, is_stale, load, markdown, save
 from bench.measure import Measure, Measurement, reported
 
@@ -84,7 +84,7 @@ def test_every_published_row_has_its_date_and_commit() -> None:
 
 @pytest.mark.parametrize(
     ("table", "measurements"),
-    [("functions", measures.ALL), ("spark", spark.ALL), ("live", live.MEASUREMENTS)],
+    [("functions", measures.ALL), ("spark", spark.ALL), ("live", (*live.MEASUREMENTS, first_line.MEASUREMENT))],
     ids=["functions", "spark", "live"],
 )
 def test_every_measurement_has_published_rows(table: str, measurements: tuple[Measurement, ...]) -> None:
