@@ -84,13 +84,17 @@ class ArtifactsBucket:
 
     def put_by_digest(self, body: bytes, suffix: str) -> str:
         """Upload ``body`` and return its key, the digest."""
-        key = hashlib.sha256(body).hexdigest() + suffix
-        self.put(key, body)
+        digest = hashlib.sha256(body)
+        key = digest.hexdigest() + suffix
+        self._put(key, body, digest.digest())
         return key
 
     def put(self, key: str, body: bytes) -> None:
         """Upload ``body`` unless the object has its checksum. Replaces any other content."""
-        checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()
+        self._put(key, body, hashlib.sha256(body).digest())
+
+    def _put(self, key: str, body: bytes, digest: bytes) -> None:
+        checksum = base64.b64encode(digest).decode()
         if not self._has(key, checksum):
             self._s3.put_object(**self._address, Key=key, Body=body, ChecksumSHA256=checksum)
 

@@ -170,9 +170,9 @@ def grants_of(document: dict[str, Any]) -> Iterator[Grant]:
         assert statement["Effect"] == "Allow" and not {"NotAction", "NotResource"} & set(statement)
         ((operator, conditions),) = statement.get("Condition", {"StringEquals": {"": ""}}).items()
         ((key, value),) = conditions.items()
-        condition = (key, tuple(_listed(value)) if key else ())
-        for action in _listed(statement["Action"]):
-            for resource in _listed(statement["Resource"]):
+        condition = (key, tuple(listed(value)) if key else ())
+        for action in listed(statement["Action"]):
+            for resource in listed(statement["Resource"]):
                 named = re.sub(r"(:stack/[^/]+/).+", r"\1", resource)  # callers know only the name of a stack
                 yield Grant(statement["Sid"], action, named, condition, operator)
 
@@ -189,5 +189,6 @@ def unused(needs: Iterable[Need], allowed: Iterable[Grant]) -> list[Grant]:
     return sorted(grant for grant in allowed if not any(grant.allows(need) for need in found))
 
 
-def _listed(value: Any) -> list[Any]:
+def listed(value: Any) -> list[Any]:
+    """The values of a policy's field, which may be one or a list."""
     return value if isinstance(value, list) else [value]

@@ -18,6 +18,8 @@ from botocore.exceptions import UnknownServiceError
 from botocore.validate import ParamValidator
 from jsonschema import Draft202012Validator
 
+from tests.permissions import listed
+
 OPTIONS = {
     "Fluent Bit": (
         r"^ +([A-Z]\w*) ",
@@ -146,14 +148,10 @@ def statements(text: str) -> None:
     for statement in given["Statement"] if isinstance(given, dict) else given:
         assert statement.keys() <= {"Sid", "Effect", "Principal", "Action", "Resource", "Condition"}, statement
         assert statement["Effect"] in ("Allow", "Deny")
-        for action in _listed(statement["Action"]):
+        for action in listed(statement["Action"]):
             assert action in _NO_OPERATIONS or any(_operations(action)), action
         for operator in statement.get("Condition", {}):
             assert re.fullmatch(r"(String|Arn)(Not)?(Equals|Like)(IfExists)?|Bool", operator), operator
-
-
-def _listed(value: str | list[str]) -> list[str]:
-    return [value] if isinstance(value, str) else value
 
 
 def _operations(action: str) -> Iterator[str]:

@@ -107,13 +107,10 @@ class _Metered:
                 answer = handler(event, context)
                 return answer
             finally:
-                _append(self._path, {"by": context.function_name, "invocation": _invocation(event, answer), "ms": _ms(began_ns)})
+                ms = (time.perf_counter_ns() - began_ns) / 1e6
+                _append(self._path, {"by": context.function_name, "invocation": _invocation(event, answer), "ms": ms})
 
         return metered
-
-
-def _ms(began_ns: int) -> float:
-    return (time.perf_counter_ns() - began_ns) / 1e6
 
 
 def _invocation(event, answer) -> dict:
@@ -121,8 +118,8 @@ def _invocation(event, answer) -> dict:
     messages = event.get("Records") or []
     if messages and messages[0].get("eventSource") == "aws:sqs":
         back = answer.get("batchItemFailures", []) if isinstance(answer, dict) else messages
-        first = [each["messageId"] for each in messages if each["attributes"].get("ApproximateReceiveCount", "1") == "1"]
-        return {"from": "queue", "received": len(messages), "sent": len(first), "deleted": len(messages) - len(back)}
+        sent = sum(each["attributes"].get("ApproximateReceiveCount", "1") == "1" for each in messages)
+        return {"from": "queue", "received": len(messages), "sent": sent, "deleted": len(messages) - len(back)}
     if event.get("version") == "2.0":
         return {"from": "function URL"}
     return {"from": "gateway" if "httpMethod" in event and "type" not in event else "other"}  # an authorizer's event has a type
